@@ -49,6 +49,12 @@ SCRIPTS: Final[Mapping[str, Any]] = {
         [{"tool": "Bash", "input": {"command": "echo looked >> looked.txt"}}],
         {"steps": [{"text": "All quiet."}], "repeat": True},
     ],
+    "touch": [
+        [{"tool": "bash", "input": {"command": "touch hello.txt"}}],
+        [{"tool": "bash", "input": {"command": "touch again.txt"}}],
+        [{"tool": "bash", "input": {"command": "touch again.txt"}}],
+        [{"text": "Touched."}],
+    ],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
 

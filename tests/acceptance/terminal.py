@@ -23,7 +23,7 @@ class Terminal:
         self.written = b""
 
     async def run(self, cell: Cell, *arguments: str, **extra: str) -> int:
-        process = await asyncio.create_subprocess_exec(
+        self.process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", *arguments),
             env={**cell.environment, **extra},
             stdin=self._theirs,
@@ -35,7 +35,7 @@ class Terminal:
         loop.add_reader(self._ours, self._read)
         try:
             async with asyncio.timeout(120):
-                code = await process.wait()
+                code = await self.process.wait()
             await asyncio.sleep(0.1)
         finally:
             loop.remove_reader(self._ours)

@@ -148,7 +148,7 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
     bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
     toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
     await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
-    for command in (["approve"], ["deny", "--message", "Not today."]):
+    for command in (["approve", "--yes"], ["deny", "--message", "Not today."]):
         result = await _json(cell, "run", "run", "--agent", "careful", "Say hello")
         assert (result["exit_code"], len(result["pending"])) == (3, 1)
         session_id = str(result["session_id"])
@@ -173,7 +173,7 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
     assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in trail[::-1]]
     assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []
     await _check_replay(cell, session_id)
-    again = await cell.run("approve", waiting["id"])
+    again = await cell.run("approve", "--yes", waiting["id"])
     assert again.code == 1
     assert "was already decided: deny" in again.err
 

@@ -68,7 +68,7 @@ async def test_a_watching_user_decides_during_the_turn(
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
         assert (ask.agent_name, count_effects(tmp_path)) == ("scout", 0)
         terminal.type(typed)
-    assert "scout: bash echo looked >> looked.txt  needs approval" in terminal.text
+    assert "scout: bash  echo looked >> looked.txt  needs approval" in terminal.text
     assert "Subagent scout asks: bash" in terminal.text
     assert "command: echo looked >> looked.txt" in terminal.text
     assert "It looked." in terminal.lines
@@ -131,6 +131,7 @@ async def test_a_decision_from_another_client_closes_the_prompt(
         assert await wait_until(partial(terminal.shows, f"footplate approve {asks[second].id}"), 60)
         assert count_effects(tmp_path) == 0
         await client.approvals.allow(asks[second])
-    assert "Already denied by someone else: not today" in terminal.text
+    assert f"  {first}: bash  echo looked >> looked.txt  denied by first key" in terminal.lines
+    assert "        not today" in terminal.lines
     assert "Both looked." in terminal.lines
     assert count_effects(tmp_path) == 1

@@ -2,18 +2,30 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.acceptance.cli_cell import Cell
 from tests.acceptance.terminal import Terminal
 
+from footplate.client import AsyncFootplate
 from footplate.stack.orphan_processes import wait_until
 
 pytestmark = pytest.mark.timing
 
+TOOLSET = {
+    "type": "agent_toolset_20260401",
+    "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}],
+}
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|9[0-7])m")
+
+
+async def _create_careful_agent(client: AsyncFootplate) -> str:
+    return (await client.agents.create(name="careful", model="anthropic:scripted", tools=[TOOLSET])).id
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
@@ -71,13 +83,12 @@ async def test_the_command_line_continues_after_the_server_was_killed(cell: Cell
 @pytest.mark.parametrize(
     ("typed", "code", "ending"), [("y\n", 0, "completed"), ("n\n", 0, "completed"), ("\n", 3, "needs action")]
 )
-async def test_the_user_at_the_terminal_is_asked(cell: Cell, typed: str, code: int, ending: str) -> None:
-    bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
-    async with cell.client() as client:
-        agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
+async def test_the_user_at_the_terminal_is_asked(
+    cell: Cell, client: AsyncFootplate, typed: str, code: int, ending: str
+) -> None:
+    agent = await _create_careful_agent(client)
     terminal = Terminal(100)
-    watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent.id, "Say hello"))
+    watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent, "Say hello"))
     assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
     terminal.type(typed)
     assert await watched == code
@@ -86,19 +97,81 @@ async def test_the_user_at_the_terminal_is_asked(cell: Cell, typed: str, code: i
     assert "command: echo hello" in terminal.text
 
 
-async def test_approve_shows_the_whole_call_and_asks_for_confirmation(cell: Cell) -> None:
-    bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
-    toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}
-    async with cell.client() as client:
-        agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
-        started = await cell.run("run", "--agent", agent.id, "--output", "json", "Say hello")
-        pending = json.loads(started.out)["pending"][0]
-        for typed, code, status in (("n\n", 3, "pending"), ("y\n", 0, "allowed")):
-            terminal = Terminal(60)
-            asked = asyncio.create_task(terminal.run(cell, "approve", pending, NO_COLOR="1"))
-            assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
-            assert "  command: echo hello\r\n" in terminal.text
-            assert (await client.approvals.retrieve(pending)).status == "pending"
-            terminal.type(typed)
-            assert await asked == code
-            assert (await client.approvals.retrieve(pending)).status == status
+async def test_approve_shows_the_whole_call_and_asks_for_confirmation(cell: Cell, client: AsyncFootplate) -> None:
+    agent = await _create_careful_agent(client)
+    started = await cell.run("run", "--agent", agent, "--output", "json", "Say hello")
+    pending = json.loads(started.out)["pending"][0]
+    approval = await client.approvals.retrieve(pending)
+    unasked = await cell.run("approve", pending)
+    assert (unasked.code, "use --yes" in unasked.err) == (2, True)
+    assert (await client.approvals.retrieve(pending)).status == "pending"
+    for typed, code, status in (("n\n", 3, "pending"), ("y\n", 0, "allowed")):
+        terminal = Terminal(60)
+        asked = asyncio.create_task(terminal.run(cell, "approve", pending, NO_COLOR="1"))
+        assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
+        assert "  command: echo hello\r\n" in terminal.text
+        assert (await client.approvals.retrieve(pending)).status == "pending"
+        terminal.type(typed)
+        assert await asked == code
+        assert f"Session {approval.session_id} (Say hello)" in terminal.text
+        assert (await client.approvals.retrieve(pending)).status == status
+
+
+async def test_a_decision_from_another_client_closes_the_prompt_of_a_parked_turn(
+    cell: Cell, client: AsyncFootplate
+) -> None:
+    """The late answer is a note, and the exit code is that of the turn."""
+    agent = await _create_careful_agent(client)
+    terminal = Terminal(100)
+    watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent, "Say hello", NO_COLOR="1"))
+    assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
+    *_, approval = [one async for one in client.approvals.list()]  # earlier tests may leave pending calls
+    terminal.type("n")
+    await client.approvals.allow(approval, updated_input={"command": "echo edited"})
+    assert await watched == 0
+    by = " by first key"
+    assert f"  bash  echo edited  edited and allowed{by}" in terminal.lines
+    assert any(re.fullmatch(rf"  bash  echo edited  ok 0\.\ds, edited{by}", line) for line in terminal.lines)
+    assert "attempts" not in terminal.text
+    logged = await cell.run("logs", approval.session_id, "--tail", "5")
+    assert "  bash  echo edited  ok 0." in logged.out
+    assert "echo hello" not in logged.out
+
+
+async def test_a_call_is_edited_and_allowed_for_the_session_at_the_terminal(
+    cell: Cell, client: AsyncFootplate, tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/hello/edited/ "$1"\n')
+    editor.chmod(0o755)
+    agent = await client.agents.create(
+        name="ruled",
+        model="anthropic:scripted",
+        tools=[{"type": "agent_toolset_20260401"}],
+        permissions={"allow": ["Read"]},
+    )
+    terminal = Terminal(100)
+    command = ("run", "--directory", str(tmp_path), "--agent", agent.id, "[[script:touch]]")
+    watched = asyncio.create_task(terminal.run(cell, *command, NO_COLOR="1", EDITOR=str(editor)))
+    for number, typed in enumerate(("e\n", "y\n", "s\n"), start=1):
+        assert await wait_until(partial(terminal.shows, "Allow it? [y/n/s/e;", number), 60)
+        terminal.type(typed)
+    assert await wait_until(partial(terminal.shows, "Rule for this session [Bash(touch again.txt)]"), 60)
+    terminal.type("\n")
+    assert await watched == 0
+    assert (tmp_path / "edited.txt").exists()
+    assert not (tmp_path / "hello.txt").exists()
+    assert sum(line.startswith("  bash  touch again.txt  ok") for line in terminal.lines) == 2
+
+
+async def test_ctrl_c_at_the_prompt_states_how_to_continue(cell: Cell, client: AsyncFootplate) -> None:
+    agent = await _create_careful_agent(client)
+    terminal = Terminal(100)
+    watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent, "Say hello", NO_COLOR="1"))
+    assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
+    *_, approval = [one async for one in client.approvals.list()]  # earlier tests may leave pending calls
+    os.kill(terminal.process.pid, signal.SIGINT)
+    assert await watched == 130
+    assert f"Detached. Decide later: footplate attach {approval.session_id}" in terminal.lines
+    continued = await cell.run("run", "--session", approval.session_id, "Go on")
+    assert "  bash  echo hello  not run" in continued.err

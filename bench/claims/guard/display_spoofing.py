@@ -154,7 +154,7 @@ class _Trial:
                     self._judge(f"logs {screen_name}", recovered=_is_part(part, missing, whole), about=whole)
                 if width is not None:
                     await self._check_prompts(screens, session_id, calls, width)
-            screen = await self._show_screen(screens, "approve", *calls, width=None)
+            screen = await self._show_screen(screens, "approve", "--yes", *calls, width=None)
             shown = screen_parsing.read_shown_calls(screen.err)
             for fields, given in itertools.zip_longest(shown, calls.values()):
                 self._judge_whole("approve in a pipe", fields, given)

@@ -16,7 +16,7 @@ _LISTED: Final = re.compile(r"^id +(sevt_\w+)\b", re.MULTILINE)
 _WAITING: Final = re.compile(r"^needs approval\s+(sevt_\w+)\b", re.MULTILINE)
 _ASKED: Final = re.compile(r"^Allow it\? \[.*\] x$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:bash|write)$", re.MULTILINE)
-_LOGGED: Final = re.compile(r"^  bash (.*)  needs approval$", re.MULTILINE)
+_LOGGED: Final = re.compile(r"^  bash  (.*)  needs approval$", re.MULTILINE)
 
 
 def find_raw(text: str) -> str | None:

@@ -49,6 +49,8 @@ class RunResult(BaseModel):
     """Ids of the events that wait for an approval decision or a tool result."""
     usage: Usage
     attempts: int
+    handovers: int = 0
+    """Attempts that only continued a turn which had waited for a person, or whose worker stopped in order."""
     seconds: float
 
 

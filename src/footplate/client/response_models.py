@@ -288,6 +288,8 @@ class TurnMetrics(ResponseModel):
     attempts: int = 0
     retries: int = 0
     """Attempts that failed temporarily."""
+    handovers: int = 0
+    """Attempts that only continued a turn which had waited for a person, or whose worker stopped in order."""
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -311,7 +313,7 @@ class Turn(ResponseModel):
     session_id: str
     status: TurnStatus
     attempt: int
-    """Greater than one if a worker was lost, or the model provider made the turn wait."""
+    """How many workers have started on the turn. `result.metrics` says how many of them were retries or handovers."""
     input_event_id: str
     first_seq: int
     """The position at which the turn started. To stream the whole turn, pass `first_seq - 1` as `after`."""
@@ -341,6 +343,18 @@ class Event(ResponseModel):
     evaluated_permission: str | None = None
     result: str | None = None
     deny_message: str | None = None
+    updated_input: dict[str, Any] | None = None
+    """The input that a person approved instead of the model's."""
+    session_rule: str | None = None
+    decided_by: str | None = None
+    """Who decided: the id of an API key, `clock` for an expired approval, or `turn`."""
+    decided_by_name: str | None = None
+    edited_by_name: str | None = None
+    """Who edited the input, if not the person who approved it."""
+    permission: dict[str, Any] | None = None
+    """The rule or hook that decided on a call."""
+    command: dict[str, Any] | None = None
+    """What a command did, in the result of a call."""
     is_error: bool | None = None
     stop_reason: dict[str, Any] | None = None
     error: dict[str, Any] | None = None

@@ -40,6 +40,7 @@ def load_turn(row: Row) -> Turn:
         status=TurnStatus(row["status"]),
         attempt=row["attempt"],
         failures=row["failures"],
+        handovers=row["handed_over"],
         input_event_id=row["input_event_id"],
         first_seq=row["first_seq"],
         config=row["config"],

@@ -80,6 +80,8 @@ async def test_a_decision_is_accepted_once(cell: Cell) -> None:
         event for event in await cell.turns.turn_events(resumed) if event.type == events.USER_TOOL_CONFIRMATION
     ]
     assert [event.body["result"] for event in decisions] == ["allow", "deny"]
+    assert [event.body["decided_by"] for event in decisions] == [principal.id] * 2
+    assert [event.body["decided_by_name"] for event in decisions] == [principal.name] * 2
     with pytest.raises(Conflict):
         await send(decision_on(second))
 
@@ -188,7 +190,9 @@ async def test_the_editor_of_an_input_cannot_approve_it(cell: Cell) -> None:
         await cell.send(editor, session_id, edited)
     with pytest.raises(InvalidRequest):
         await cell.send(editor, session_id, decision_on(asked, updated_input={"command": "x" * 100_001}))
-    await cell.send(third, session_id, edited)
+    (decision,) = (await cell.send(third, session_id, edited)).positions
+    authors = (decision.event.body["decided_by_name"], decision.event.body["edited_by_name"])
+    assert authors == (third.name, editor.name)
     approved = await cell.reads.approval(requester, asked.id)
     assert (approved.status, approved.principal, approved.edited_by) == ("allowed", third.id, editor.id)
     trail = await cell.reads.audit(requester, Page(limit=20, order="asc"), AuditFilter(kind="answer"))
@@ -253,6 +257,8 @@ async def test_an_approval_without_a_decision_expires(cell: Cell, outcome: str) 
     claim = await cell.claim(session_id, principal)
     decisions = [event for event in await cell.turns.turn_events(claim) if event.type == events.USER_TOOL_CONFIRMATION]
     assert [event.body["result"] for event in decisions] == [outcome]
+    assert [event.body.get("decided_by") for event in decisions] == [DECIDED_BY_TIMEOUT]
+    assert "decided_by_name" not in decisions[0].body
     with pytest.raises(Conflict):
         await cell.send(principal, session_id, decision_on(asked, "allow" if outcome == "deny" else "deny"))
 

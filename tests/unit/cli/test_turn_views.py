@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from inline_snapshot import snapshot
@@ -141,6 +142,98 @@ def test_a_pending_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert 'ask {"question": "Why?"}  waits for a result' in err
     assert "user.custom_tool_result" in err
+
+
+def _text(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text}]
+
+
+ASKED: dict[str, Any] = {"id": "t1", "name": "bash", "input": {"command": "git push"}, "evaluated_permission": "ask"}
+EDITED: dict[str, Any] = {"result": "allow", "updated_input": {"command": "git push -n"}, "decided_by_name": "Ada"}
+
+
+@pytest.mark.parametrize(
+    ("decision", "lines"),
+    [
+        (
+            {"result": "allow", "decided_by_name": "Ada"},
+            ["  bash  git push  allowed by Ada", "  bash  git push  ok 1.5s"],
+        ),
+        (
+            EDITED,
+            ["  bash  git push -n  edited and allowed by Ada", "  bash  git push -n  ok 1.5s, edited by Ada"],
+        ),
+        (
+            {**EDITED, "edited_by_name": "Bob"},
+            ["  bash  git push -n  edited by Bob, allowed by Ada", "  bash  git push -n  ok 1.5s, edited by Bob"],
+        ),
+        (
+            {"result": "allow", "session_rule": "Bash(git *)", "decided_by_name": "Ada"},
+            [
+                "  bash  git push  allowed by Ada for this session",
+                "        later calls that match: Bash(git *)",
+                "  bash  git push  ok 1.5s",
+            ],
+        ),
+        ({"result": "allow", "decided_by": "clock"}, ["  bash  git push  allowed by the time limit", ANY]),
+        (
+            {"result": "deny", "deny_message": "Not today.", "decided_by_name": "Ada"},
+            ["  bash  git push  denied by Ada", "        Not today."],
+        ),
+    ],
+)
+def test_a_decision_and_what_ran_are_shown_with_the_run_time(
+    capsys: pytest.CaptureFixture[str], decision: dict[str, Any], lines: list[str]
+) -> None:
+    view = TextView()
+    view.show_event(_event("agent.tool_use", 1, **ASKED))
+    view.show_event(_event("user.tool_confirmation", 30, tool_use_id="t1", **decision))
+    view.show_event(_event("session.status_running", 31))
+    view.show_event(_event("agent.tool_result", 32.5, tool_use_id="t1", is_error=decision["result"] == "deny"))
+    assert capsys.readouterr().err.splitlines() == ["  bash  git push  needs approval", *lines]
+
+
+def test_a_call_that_did_not_run_is_not_shown_as_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    denied = {
+        "evaluated_permission": "deny",
+        "permission": {"reason": "Never.", "rule": "Bash(rm *)", "layer": "agent"},
+    }
+    view = TextView()
+    view.show_event(_event("agent.tool_use", 1, id="t0", name="bash", input={"command": "rm -r ."}, **denied))
+    refusal = "Denied by the rule Bash(rm *) of the agent: Never."
+    view.show_event(_event("agent.tool_result", 1, tool_use_id="t0", is_error=True, content=_text(refusal)))
+    view.show_event(_event("agent.tool_use", 1, **ASKED))
+    view.show_event(_event("agent.tool_result", 9, tool_use_id="t1", is_error=True, content=_text("Denied: too late.")))
+    assert capsys.readouterr().err == snapshot("""\
+  bash  rm -r .  denied
+        Denied by the rule Bash(rm *) of the agent: Never.
+  bash  git push  needs approval
+  bash  git push  not run
+        Denied: too late.
+""")
+
+
+def test_a_result_shows_a_call_and_a_decision_that_were_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    view.recall_event(_event("agent.tool_use", 1, **ASKED))
+    view.recall_event(_event("user.tool_confirmation", 2, tool_use_id="t1", result="deny", decided_by_name="Ada"))
+    view.show_event(_event("agent.tool_result", 3, tool_use_id="t1", is_error=True, content=_text("Denied.")))
+    assert capsys.readouterr().err == "  bash  git push  denied by Ada\n        Denied.\n"
+
+
+def test_waiting_for_a_person_is_not_an_attempt(capsys: pytest.CaptureFixture[str]) -> None:
+    for attempts, handovers in ((3, 2), (3, 1)):
+        TextView().show_result(_result(attempts=attempts, handovers=handovers))
+    first, _, second, _ = capsys.readouterr().err.splitlines()
+    assert "attempts" not in first
+    assert second.endswith("2 attempts")
+
+
+def test_a_pending_approval_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    view.show_event(_event("agent.tool_use", 1, **ASKED))
+    view.show_result(_result(status="awaiting_tool_results", exit_code=3, pending=["t1"]))
+    assert "  footplate approve t1\n  footplate deny t1\n" in capsys.readouterr().err
 
 
 @pytest.mark.requirement("C1")

@@ -238,6 +238,7 @@ class TurnMetrics(ResponseModel):
     duration_seconds: float | None
     attempts: int
     retries: int
+    handovers: int
     requests: int
     input_tokens: int
     output_tokens: int

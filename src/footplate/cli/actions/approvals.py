@@ -1,19 +1,18 @@
 """Implements the commands `footplate approvals`, `approve` and `deny`."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import typer
 
 from footplate.cli.connection import run_with_client
-from footplate.cli.follow import approval_prompt
+from footplate.cli.follow import approval_prompt, input_editor
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import resource_tables, terminal_io
 from footplate.cli.render.terminal_io import Exit, print_json
 from footplate.client import Approval, AsyncFootplate, Event
 
-_QUESTION: Final = "Allow it? [y; any other input leaves it pending]"
+_KEYS: Final = "y allows it, n leaves it pending. To deny it, run `footplate deny {id}`."
 
 
 def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
@@ -44,6 +43,8 @@ def approve(
     profile: str | None,
 ) -> None:
     """Shows each call in full and allows it. With `confirm`, the user at the terminal confirms each call first."""
+    if confirm and not approval_prompt.can_ask():
+        raise typer.BadParameter("Approval needs confirmation. Without a terminal, use --yes.")
     new_input = None if updated is None else _parse_json_object(updated)
     if new_input is not None and len(ids) > 1:
         raise typer.BadParameter("can only be used with a single ID", param_hint="--input")
@@ -60,11 +61,13 @@ def approve(
                     f"[yellow]{editor} edited the input of this call.[/] "
                     f"To see and approve the edited input, run `footplate approve --edited {approval.id}`."
                 )
-            if confirm and approval_prompt.can_ask():
-                if (
-                    await approval_prompt.ask_decision(approval, updated_input=updated_input, question=_QUESTION)
-                    != "allow"
-                ):
+            if confirm:
+                title = f" ({terminal_io.quote(approval.session_title)})" if approval.session_title else ""
+                terminal_io.err().print(f"[dim]Session {approval.session_id}{title}[/]")
+                decision = await approval_prompt.ask_decision(
+                    approval, updated_input=updated_input, help_text=_KEYS.format(id=approval.id)
+                )
+                if decision is None or decision.result != "allow":
                     return None
             elif not as_json:
                 _print_call(approval, updated_input)
@@ -122,9 +125,6 @@ def _print_call(approval: Approval, updated_input: Mapping[str, Any] | None = No
 
 def _parse_json_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        return input_editor.parse_input(text)
     except ValueError as error:
-        raise typer.BadParameter(f"is not valid JSON: {error}", param_hint="--input") from None
-    if not isinstance(found, dict):
-        raise typer.BadParameter("must be a JSON object", param_hint="--input")
-    return found
+        raise typer.BadParameter(str(error), param_hint="--input") from None

@@ -9,6 +9,7 @@ import typer
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
+from footplate.cli.follow.earlier_calls import find_missing_calls
 from footplate.cli.json_output_models import Interrupted, SessionDetail, Started
 from footplate.cli.options import OutputFormat
 from footplate.cli.profile import saved_ids
@@ -35,7 +36,7 @@ def run(
             return Exit.DONE
         view = _create_view(output_format, previews=previews)
         return (
-            await session_start.follow_turn(client, started, view, limit=timeout, ask=_choose_prompt(output_format))
+            await session_start.follow_turn(client, started, view, limit=timeout, asks=_asks(output_format))
         ).exit_code
 
     raise typer.Exit(run_with_client(work, profile=profile, as_json=output_format is not OutputFormat.TEXT))
@@ -46,17 +47,16 @@ def attach(wanted: str, output_format: OutputFormat, *, profile: str | None) -> 
         session_id = await session_start.resolve_session_id(client, wanted)
         return (
             await session_start.attach_session(
-                client, session_id, _create_view(output_format, show_input=True), ask=_choose_prompt(output_format)
+                client, session_id, _create_view(output_format, show_input=True), asks=_asks(output_format)
             )
         ).exit_code
 
     raise typer.Exit(run_with_client(work, profile=profile, as_json=output_format is not OutputFormat.TEXT))
 
 
-def _choose_prompt(output_format: OutputFormat) -> approval_prompt.ApprovalPrompt | None:
-    return (
-        approval_prompt.ask_about_pending if output_format is OutputFormat.TEXT and approval_prompt.can_ask() else None
-    )
+def _asks(output_format: OutputFormat) -> bool:
+    """Whether the user is asked about pending calls."""
+    return output_format is OutputFormat.TEXT and approval_prompt.can_ask()
 
 
 def ls(
@@ -111,7 +111,10 @@ def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile:
                     view.show_event(event)
         elif tail is not None:
             page = await client.events.list(session_id, limit=tail, order="desc").page()
-            for event in reversed(page.data):
+            events_shown = page.data[::-1]
+            for event in await find_missing_calls(client, session_id, events_shown):
+                view.recall_event(event)
+            for event in events_shown:
                 view.show_event(event)
         else:
             async for event in client.events.list(session_id):

@@ -45,7 +45,9 @@ def approve(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Show pending calls in full and approve them. On a terminal, asks before each. A call runs at most once."""
+    """Show pending calls in full, ask before each, and approve them. Needs --yes without a terminal. A call runs at
+    most once.
+    """
     from footplate.cli.actions import approvals as actions
 
     actions.approve(ids, rule=rule, updated=updated, edited=edited, confirm=not yes, as_json=as_json, profile=profile)

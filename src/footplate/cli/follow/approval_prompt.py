@@ -5,49 +5,34 @@ turn.
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from rich.text import Text
 
-from footplate.cli.json_output_models import RunResult
+from footplate.cli.follow import input_editor
 from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import escape_shown
 from footplate.cli.render.tool_call_format import lay_out_call, lay_out_text
-from footplate.client import Approval, AsyncFootplate
+from footplate.client import Approval
+from footplate.domain.policy.permissions import TOOL_NAMES
 from footplate.domain.text.approval_display import describe_call
 
 _YES: Final = frozenset({"y", "yes"})
 _NO: Final = frozenset({"n", "no"})
 _STOP: Final = frozenset({"q", "quit"})
 _MIN_PAGE_LINES: Final = 10
-_QUESTION: Final = "Allow it? [y/n; any other input leaves it pending]"
+_SESSION: Final = frozenset({"s", "session"})
+_EDIT: Final = frozenset({"e", "edit"})
 
 
-class ApprovalPrompt(Protocol):
-    async def __call__(self, client: AsyncFootplate, result: RunResult) -> str | None:
-        """Returns the id of the last decision event, or None if the user does not decide here."""
+@dataclass(frozen=True, slots=True)
+class TypedDecision:
+    """A decision that the user made at the terminal."""
 
-
-async def ask_about_pending(client: AsyncFootplate, result: RunResult) -> str | None:
-    """Asks about each pending call, then sends all decisions together, so that the turn resumes only once.
-
-    If the user decides neither yes nor no for one of them, all calls stay pending.
-    """
-    listed = [one.id async for one in client.approvals.list(limit=100, session_id=result.session_id)]
-    if {*listed} != {*result.pending}:
-        return None  # it also waits for a custom tool's result, which cannot be typed
-    approvals = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list truncates large inputs
-    decisions = [await ask_decision(one) for one in approvals]
-    if None in decisions:
-        return None
-    sent = await client.events.send(
-        result.session_id,
-        [
-            {"type": "user.tool_confirmation", "tool_use_id": one.id, "result": decision}
-            for one, decision in zip(approvals, decisions, strict=True)
-        ],
-    )
-    return sent[-1].id
+    result: Literal["allow", "deny"]
+    updated_input: dict[str, Any] | None = None
+    session_rule: str | None = None
 
 
 def can_ask() -> bool:
@@ -63,21 +48,62 @@ def discard_typed_input() -> None:
 
 
 async def ask_decision(
-    approval: Approval, *, updated_input: Mapping[str, Any] | None = None, question: str = _QUESTION
-) -> str | None:
-    """Shows the whole call and asks. Returns `allow`, `deny` or None. `updated_input` replaces
-    the input of the call.
+    approval: Approval, *, updated_input: Mapping[str, Any] | None = None, help_text: str = "", can_edit: bool = False
+) -> TypedDecision | None:
+    """Shows the whole call and asks. Returns None if the user leaves it pending. `updated_input` replaces the input of
+    the call. `help_text` replaces the explanation of the keys, and the offer to allow such calls for the session.
     """
-    discard_typed_input()
-    if not await _print_pages(render_call(approval, updated_input)):
+    edited: dict[str, Any] | None = None
+    while True:
+        discard_typed_input()
+        if not await _print_pages(render_call(approval, edited or updated_input)):
+            return None
+        rule = None if help_text else suggest_rule(approval)
+        keys = {"y": "allows it", "n": "denies it"}
+        keys |= {"s": "allows it for this session"} if rule is not None else {}
+        keys |= {"e": "edits the input"} if can_edit else {}
+        explained = f"{', '.join(f'{key} {effect}' for key, effect in keys.items())}."
+        terminal_io.err().print(f"[dim]{escape_shown(help_text or explained)}[/]")
+        typed = await _ask(f"Allow it? [{'/'.join(keys)}; any other input leaves it pending]")
+        if typed in _YES:
+            return TypedDecision("allow", edited)
+        if typed in _NO:
+            return TypedDecision("deny")
+        if typed in _SESSION and not help_text:
+            if rule is not None:
+                typed_rule = await _ask(f"Rule for this session [{rule}]", keeps_case=True)
+                return TypedDecision("allow", edited, typed_rule or rule)
+            terminal_io.print_error("A rule requires approval for each such call, so it cannot be allowed in advance.")
+        elif typed in _EDIT and can_edit:
+            try:
+                edited = await input_editor.edit_input(edited or approval.input or {}, _read_line)
+            except ValueError as error:
+                terminal_io.print_error(f"{error}. The input is unchanged.")
+        else:
+            return None
+
+
+def suggest_rule(approval: Approval) -> str | None:
+    """Returns a rule that allows this call for the session: the exact command, or the tool. None if a rule or a hook
+    requires the approval, because a rule of the session does not override it.
+    """
+    permission = approval.permission or {}
+    if permission.get("rule") or permission.get("hook"):
         return None
+    if approval.mcp_server_name:
+        return f"mcp__{approval.mcp_server_name}__{approval.name}"
+    command = (approval.input or {}).get("command")
+    if approval.name == "bash" and isinstance(command, str) and "*" not in command and command.isprintable():
+        return f"Bash({command})"
+    return TOOL_NAMES.get(str(approval.name), str(approval.name))
+
+
+async def _ask(question: str, *, keeps_case: bool = False) -> str:
     screen = terminal_io.err()
-    screen.print(f"{escape_shown(question)} ", end="")
+    screen.print(f"{terminal_io.quote(question)} ", end="")
     screen.file.flush()
-    typed = (await _read_line()).strip().lower()
-    if typed in _YES:
-        return "allow"
-    return "deny" if typed in _NO else None
+    typed = (await _read_line()).strip()
+    return typed if keeps_case else typed.lower()
 
 
 def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = None) -> list[Text]:

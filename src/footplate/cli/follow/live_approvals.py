@@ -1,55 +1,74 @@
-"""Asks the user who follows a turn to approve tool calls of subagents while the turn is still running.
+"""Asks the user who follows a turn to approve its pending tool calls: those for which the turn is parked, and those of
+subagents while it still runs.
 
 Questions are asked one at a time, and events that arrive during a question are shown after it. A question is withdrawn
-if another person decides or the call times out. Input typed for one question is never used for the next one.
+as soon as the stream reports a decision of another person, or that the turn goes on without one. A decision that comes
+too late is a note. Input typed for one question is never used for the next one.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from footplate.cli.follow import approval_prompt
+from footplate.cli.follow.approval_prompt import TypedDecision
 from footplate.cli.json_output_models import RunResult
 from footplate.cli.render import terminal_io
 from footplate.cli.render.turn_views import TurnView
-from footplate.client import Approval, AsyncFootplate, ClientError
+from footplate.client import Approval, AsyncFootplate, ClientError, InvalidRequest
 from footplate.client.response_models import Event
 
 _SUBAGENT_TOOL: Final = "Agent"
 """The call that starts a subagent waits for approval in the same way as the subagent's calls."""
 _TOOL_USE_EVENTS: Final = frozenset({"agent.tool_use", "agent.mcp_tool_use"})
-_FINAL_EVENTS: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
+_WITHDRAWING_EVENTS: Final = frozenset(
+    {"session.status_running", "session.status_idle", "session.status_terminated", "session.deleted"}
+)
+"""Events after which no earlier call waits: a parked turn resumes, or a running turn ends."""
 _PAUSE_SECONDS: Final = 1.0
 """Pause in seconds after a question that was decided elsewhere, so that a late key press does not answer the next."""
 
 
 class LiveApprovalView:
-    """A view that also asks for approval of pending subagent calls."""
+    """A view that also asks for approval of pending calls."""
 
     def __init__(self, client: AsyncFootplate, view: TurnView) -> None:
         self._client = client
         self._view = view
-        self._pending: dict[str, Event] = {}
-        """Calls without a decision in the log, by id."""
+        self._pending: dict[str, bool] = {}
+        """Calls without a decision in the log, by id, and whether the turn is parked for them."""
         self._deferred_events: list[Event] = []
         """Events that arrived while a question is on the screen."""
-        self._question_task: asyncio.Task[str | None] | None = None
+        self._question_task: asyncio.Task[TypedDecision | None] | None = None
         self._asked_id = ""
         """The id of the call in question."""
         self._asking_task: asyncio.Task[None] | None = None
+        self._on_undecided: Callable[[], Awaitable[None]] | None = None
+        self._undecided: set[str] = set()
+        """Calls of a parked turn that the user did not decide. The user is not asked again."""
+
+    def ask_about(self, event_ids: Sequence[str], on_undecided: Callable[[], Awaitable[None]]) -> None:
+        """Asks about the calls of a parked turn. Calls `on_undecided` if the user leaves one of them pending."""
+        self._on_undecided = on_undecided
+        for event_id in event_ids:
+            if event_id not in self._undecided:
+                self._add_pending(event_id, is_parked=True)
 
     def show_event(self, event: Event) -> None:
-        if event.type in _FINAL_EVENTS:
-            self._stop_asking()
-        elif event.type == "user.tool_confirmation" and self._pending.pop(str(event.tool_use_id), None) is not None:
-            self._close_decided(event)
-        if self._question_task is not None:
+        if event.type in _WITHDRAWING_EVENTS:
+            still_pending = (event.stop_reason or {}).get("event_ids") or ()
+            self._withdraw([event_id for event_id in self._pending if event_id not in still_pending])
+        elif event.type == "user.tool_confirmation":
+            self._withdraw([str(event.tool_use_id)])
+        elif _waits_while_running(event):
+            self._add_pending(str(event.id), is_parked=False)
+        if self._question_task is None:
+            self._view.show_event(event)
+        else:
             self._deferred_events.append(event)
-            return
-        self._view.show_event(event)
-        if _waits_while_running(event):
-            self._pending[str(event.id)] = event
-            if self._asking_task is None or self._asking_task.done():
-                self._asking_task = asyncio.create_task(self._ask_all())
+
+    def recall_event(self, event: Event) -> None:
+        self._view.recall_event(event)
 
     def show_note(self, text: str) -> None:
         if self._question_task is not None:
@@ -63,72 +82,95 @@ class LiveApprovalView:
         if self._question_task is None:
             self._view.refresh_status()
 
+    async def close(self) -> None:
+        """Withdraws all questions, and waits until the terminal is free."""
+        self._withdraw([*self._pending])
+        if self._asking_task is not None and self._question_task is not None:
+            await asyncio.wait({self._question_task})
+        if self._asking_task is not None:
+            self._asking_task.cancel()
+        self._end_question()
+
     def show_result(self, result: RunResult) -> None:
-        self._stop_asking()
         self._view.show_result(result)
+
+    def _add_pending(self, event_id: str, *, is_parked: bool) -> None:
+        self._pending[event_id] = is_parked
+        if self._asking_task is None or self._asking_task.done():
+            self._asking_task = asyncio.create_task(self._ask_all())
+
+    def _withdraw(self, event_ids: Sequence[str]) -> None:
+        for event_id in event_ids:
+            was_pending = self._pending.pop(event_id, None) is not None
+            if was_pending and self._question_task is not None and self._asked_id == event_id:
+                self._question_task.cancel()
 
     async def _ask_all(self) -> None:
         while self._pending:
-            event_id = next(iter(self._pending))
+            event_id, is_parked = next(iter(self._pending.items()))
             try:
-                await self._ask_about(event_id)
-            except ClientError as error:  # decided meanwhile, or not allowed for this key; the turn continues
+                is_decided = await self._ask_about(event_id, is_parked=is_parked)
+            except ClientError as error:
+                self._pending.pop(event_id, None)
                 self.show_note(error.message)
-            self._pending.pop(event_id, None)
+                is_decided = False
+            if is_parked and not is_decided:
+                self._undecided.add(event_id)
+        if self._undecided and self._on_undecided is not None:
+            await self._on_undecided()
 
-    async def _ask_about(self, event_id: str) -> None:
+    async def _ask_about(self, event_id: str, *, is_parked: bool) -> bool:
+        """Asks about one call. Returns whether it is decided, here or elsewhere."""
         approval = await self._client.approvals.retrieve(event_id)
-        if approval.status != "pending" or event_id not in self._pending:
-            return
+        if approval.status != "pending":
+            self._pending.pop(event_id, None)
+        if event_id not in self._pending:
+            return True
         self._view.show_note("")
-        self._asked_id, self._question_task = (
-            event_id,
-            (question := asyncio.create_task(approval_prompt.ask_decision(approval))),
-        )
+        self._asked_id = event_id
+        self._question_task = question = asyncio.create_task(approval_prompt.ask_decision(approval, can_edit=is_parked))
         await asyncio.wait({question})
-        if question.cancelled():
+        if self._end_question():
             await asyncio.sleep(_PAUSE_SECONDS)
-            return
+            return True
         self._pending.pop(event_id, None)
-        self._close_question()
-        await self._send_decision(approval, question.result())
+        return await self._send_decision(approval, question.result(), is_parked=is_parked)
 
-    async def _send_decision(self, approval: Approval, decision: str | None) -> None:
-        if decision is None:
-            self.show_note(
-                f"Still pending. To decide, run `footplate approve {approval.id}` or `footplate deny {approval.id}`. "
-                "The call is denied if nobody decides in time."
-            )
-        elif decision == "allow":
-            await self._client.approvals.allow(approval)
-        else:
-            await self._client.approvals.deny(approval)
-
-    def _close_decided(self, confirmation: Event) -> None:
-        if self._question_task is None or self._asked_id != confirmation.tool_use_id:
-            return
-        reason = f": {confirmation.deny_message}" if confirmation.deny_message else "."
-        self.show_note(f"Already {'allowed' if confirmation.result == 'allow' else 'denied'} by someone else{reason}")
-        approval_prompt.discard_typed_input()
-        self._close_question()
-
-    def _close_question(self) -> None:
-        """Closes the question and shows the events that arrived during it."""
+    def _end_question(self) -> bool:
+        """Shows the events that arrived during the question. Returns whether the question was withdrawn."""
         question, self._question_task = self._question_task, None
-        if question is not None:
-            question.cancel()
+        was_withdrawn = question is not None and question.cancelled()
+        if was_withdrawn:
+            terminal_io.err().print()
+            approval_prompt.discard_typed_input()
         deferred, self._deferred_events = self._deferred_events, []
         for event in deferred:
-            self.show_event(event)
+            self._view.show_event(event)
+        return was_withdrawn
 
-    def _stop_asking(self) -> None:
-        """Closes the question and stops asking: the turn is over."""
-        if self._question_task is not None:
-            terminal_io.err().print()
-        self._close_question()
-        self._pending.clear()
-        if self._asking_task is not None:
-            self._asking_task.cancel()
+    async def _send_decision(self, approval: Approval, decision: TypedDecision | None, *, is_parked: bool) -> bool:
+        if decision is None:
+            if not is_parked:  # otherwise the result says how to decide
+                self.show_note(
+                    f"Still pending. To decide, run `footplate approve {approval.id}` or "
+                    f"`footplate deny {approval.id}`. The call is denied if nobody decides in time."
+                )
+            return False
+        try:
+            if decision.result == "allow":
+                await self._client.approvals.allow(
+                    approval, updated_input=decision.updated_input, session_rule=decision.session_rule
+                )
+            else:
+                await self._client.approvals.deny(approval)
+        except ClientError as error:
+            is_decided = (await self._client.approvals.retrieve(approval.id)).status != "pending"
+            self.show_note(f"Your decision came too late. {error.message}" if is_decided else error.message)
+            if isinstance(error, InvalidRequest) and not is_decided:  # such as an invalid rule: ask again
+                self._pending[approval.id] = is_parked
+                return True
+            return is_decided
+        return True
 
 
 def _waits_while_running(event: Event) -> bool:

@@ -1,6 +1,6 @@
 """Prints the events of a turn while it runs: as text, as JSON lines, or only the final result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -10,6 +10,7 @@ from footplate.cli.render.terminal_io import escape_shown, print_json, print_jso
 from footplate.cli.render.terminal_screen import TerminalScreen
 from footplate.client import ClientError
 from footplate.client.response_models import Event
+from footplate.domain.policy.permissions import NOT_EVALUATED
 from footplate.domain.text.visible_text import show_line
 
 PREVIEW_EVENTS: Final = frozenset({"event_start", "event_delta"})
@@ -29,6 +30,9 @@ _STATUS_LABELS: Final = {
 class TurnView(Protocol):
     def show_event(self, event: Event) -> None: ...
 
+    def recall_event(self, event: Event) -> None:
+        """Receives a call or a decision that is not shown, because later events refer to it."""
+
     def show_note(self, text: str) -> None:
         """Shows a message that is not in the log."""
 
@@ -44,6 +48,8 @@ class ResultView:
     """`--output json`: prints one object at the end. Notes are dropped, because the result has the same information."""
 
     def show_event(self, event: Event) -> None: ...
+
+    def recall_event(self, event: Event) -> None: ...
 
     def show_note(self, text: str) -> None: ...
 
@@ -80,6 +86,16 @@ class TextView:
         """The id of the message that is being streamed. `_written` counts its characters on the screen."""
         self._written = 0
         self._calls: dict[str, Event] = {}
+        self._decisions: dict[str, Event] = {}
+        """Decisions on calls that needed approval, by the id of the call."""
+        self._last_progress: datetime | None = None
+        """When the turn last resumed or finished a call. An approved call does not start earlier."""
+
+    def recall_event(self, event: Event) -> None:
+        if event.type == "user.tool_confirmation":
+            self._decisions[str(event.tool_use_id)] = event
+        else:
+            self._calls[str(event.id)] = event
 
     def show_event(self, event: Event) -> None:
         handler = getattr(self, _HANDLERS.get(event.type, ""), None)
@@ -103,18 +119,27 @@ class TextView:
         self._screen.set_status(None)
         if result.error and result.turn_id is None:  # otherwise the log already showed it
             self._screen.print_line(f"[red]{quote(result.error)}[/]")
-        if result.pending:
-            count = len(result.pending)
-            self._screen.print_line(
-                f"[yellow]The turn waits for {count} response{'s'[: count > 1]}: approvals (footplate approvals) or "
-                "custom tool results (user.custom_tool_result).[/]"
-            )
-        attempts = f" · {result.attempts} attempts" if result.attempts > 1 else ""
+        self._show_pending(result.pending)
+        attempts = result.attempts - result.handovers
+        lost = f" · {attempts} attempts" if attempts > 1 else ""
         tokens, seconds = value_formatting.format_tokens(result.usage), value_formatting.format_seconds(result.seconds)
-        spent = f"{tokens} · {seconds}{attempts}"
+        spent = f"{tokens} · {seconds}{lost}"
         self._screen.print_gap()
         self._screen.print_line(f"{_STATUS_LABELS.get(result.status, result.status)} [dim]· {spent}[/]")
         self._screen.print_line(f"[dim]{result.session_id}[/]")
+
+    def _show_pending(self, event_ids: Sequence[str]) -> None:
+        """Says how to decide the pending calls. Calls that were never shown belong to custom tools."""
+        approvals = [event_id for event_id in event_ids if event_id in self._calls]
+        if approvals:
+            count, ids = len(approvals), " ".join(approvals)
+            self._screen.print_line(f"[yellow]The turn waits for {count} approval{'s'[: count > 1]}. Decide with:[/]")
+            for command in ("approve", "deny"):
+                self._screen.print_line(f"  footplate {command} {ids}", fitted=True)
+        if count := len(event_ids) - len(approvals):
+            self._screen.print_line(
+                f"[yellow]The turn waits for {count} custom tool result{'s'[: count > 1]} (user.custom_tool_result).[/]"
+            )
 
     def message_starts(self, event: Event) -> None:
         started = event.event or {}
@@ -155,37 +180,78 @@ class TextView:
 
     def tool_use(self, event: Event) -> None:
         self._calls[str(event.id)] = event
-        name = _tool_name(event)
         if event.evaluated_permission == "ask":
-            agent = f"{show_line(event.agent_name)}: " if event.agent_name else ""
-            what = escape_shown(
-                self._screen.fit(value_formatting.call_label(name, event.input), len(agent) + len(name) + 30)
-            )
-            self._screen.print_line(
-                f"  {escape_shown(agent)}[cyan]{escape_shown(name)}[/] {what}  [yellow]needs approval[/]",
-                fitted=True,
-            )
-            return
-        self._screen.set_status(
-            f"  {escape_shown(name):<{_NAME_WIDTH}} ", value_formatting.call_label(name, event.input)
-        )
+            self._print_call(event, event.input, "[yellow]needs approval[/]", len("needs approval"))
+        else:
+            name = _tool_name(event)
+            label = value_formatting.call_label(name, event.input)
+            self._screen.set_status(f"  {escape_shown(name):<{_NAME_WIDTH}} ", label)
+
+    def decision(self, event: Event) -> None:
+        """Prints a decision on a call that needed approval. The line of a denied call replaces that of its result."""
+        self.recall_event(event)
+        use = self._find_call(event.tool_use_id)
+        text = value_formatting.describe_decision(event)
+        colour = "green" if event.result == "allow" else "yellow"
+        self._print_call(use, event.updated_input or use.input, f"[{colour}]{escape_shown(text)}[/]", len(text))
+        if event.session_rule:
+            self._print_detail(f"later calls that match: {event.session_rule}")
+        if event.result != "allow":
+            if event.deny_message:
+                self._print_detail(event.deny_message)
+            self._calls.pop(str(event.tool_use_id), None)
 
     def tool_result(self, event: Event) -> None:
-        use = self._calls.pop(str(event.tool_use_id or event.mcp_tool_use_id), None) or Event(
-            type="agent.tool_use", name="tool"
-        )
-        name = _tool_name(use)
-        what = self._screen.fit(value_formatting.call_label(name, use.input), max(_NAME_WIDTH, len(name)) + 18)
-        mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
-        took = value_formatting.format_seconds(_seconds_between(use.processed_at, event.processed_at))
-        self._screen.print_line(
-            f"  [cyan]{escape_shown(name):<{_NAME_WIDTH}}[/] {escape_shown(what)}  {mark} [dim]{took}[/]", fitted=True
-        )
-        if event.is_error and (reason := value_formatting.failure_reason(event, name)):
-            self._screen.print_line(
-                f"  {'':<{_NAME_WIDTH}} [dim]{escape_shown(self._screen.fit(reason, _NAME_WIDTH + 4))}[/]", fitted=True
-            )
+        call_id = str(event.tool_use_id or event.mcp_tool_use_id)
+        decision = self._decisions.pop(call_id, None)
+        is_shown = decision is not None and decision.result != "allow" and call_id not in self._calls
+        use, start_times = self._find_call(call_id), [None if decision is None else decision.processed_at]
+        if decision is None:
+            start_times = [use.processed_at]
+        elif use.session_thread_id is None:  # the calls of one thread run one after the other
+            start_times.append(self._last_progress)
+        self._calls.pop(call_id, None)
+        self._last_progress = event.processed_at
         self._screen.set_status(_WAITING_STATUS)
+        if not is_shown:
+            self._print_result(use, decision, event, max((each for each in start_times if each), default=None))
+
+    def _print_result(self, use: Event, decision: Event | None, result: Event, started: datetime | None) -> None:
+        mark = _result_mark(use, decision, result)
+        ran = mark in {"ok", "failed"}
+        shown_input, details = use.input, ""
+        if ran:
+            details = f" {value_formatting.format_seconds(_run_seconds(result, started))}"
+        if ran and decision is not None and decision.updated_input is not None:
+            shown_input, details = decision.updated_input, f"{details}, {value_formatting.describe_editor(decision)}"
+        colour = {"ok": "green", "failed": "red"}.get(mark, "yellow")
+        ending = f"[{colour}]{escape_shown(mark)}[/][dim]{escape_shown(details)}[/]"
+        self._print_call(use, shown_input, ending, len(mark) + len(details))
+        name = _tool_name(use) if ran else ""
+        if result.is_error and (reason := value_formatting.failure_reason(result, name)):
+            self._print_detail(reason)
+
+    def resumed(self, event: Event) -> None:
+        self._last_progress = event.processed_at
+
+    def _find_call(self, call_id: str | None) -> Event:
+        return self._calls.get(str(call_id)) or Event(type="agent.tool_use", name="tool")
+
+    def _print_call(self, use: Event, call_input: Mapping[str, Any] | None, ending: str, ending_width: int) -> None:
+        """Prints the line of a call, with its main argument shortened to the space before `ending`."""
+        name = _tool_name(use)
+        agent = f"{show_line(use.agent_name)}: " if use.agent_name else ""
+        taken = len(agent) + max(_NAME_WIDTH, len(name)) + ending_width + 5
+        label = self._screen.fit(value_formatting.call_label(name, call_input), taken)
+        gap = f"{escape_shown(label)}  " if label else " "
+        self._screen.print_line(
+            f"  {escape_shown(agent)}[cyan]{escape_shown(name):<{_NAME_WIDTH}}[/] {gap}{ending}", fitted=True
+        )
+
+    def _print_detail(self, text: str) -> None:
+        self._screen.print_line(
+            f"  {'':<{_NAME_WIDTH}} [dim]{escape_shown(self._screen.fit(text, _NAME_WIDTH + 4))}[/]", fitted=True
+        )
 
     def custom_tool_use(self, event: Event) -> None:
         name = _tool_name(event)
@@ -220,6 +286,8 @@ _HANDLERS: Final = {
     "agent.custom_tool_use": "custom_tool_use",
     "user.message": "user_message",
     "user.interrupt": "interrupt",
+    "user.tool_confirmation": "decision",
+    "session.status_running": "resumed",
     "session.error": "error",
     "session.status_idle": "idle",
     "span.model_request_start": "model_asked",
@@ -232,5 +300,22 @@ def _tool_name(use: Event) -> str:
     return show_line(f"{use.mcp_server_name}.{name}" if use.mcp_server_name else name, _MAX_NAME_LENGTH)
 
 
-def _seconds_between(start: datetime | None, end: datetime | None) -> float:
-    return max(0.0, (end - start).total_seconds()) if start and end else 0.0
+def _result_mark(use: Event, decision: Event | None, result: Event) -> str:
+    """Returns how a call ended. Only calls that are `ok` or `failed` ran."""
+    if not result.is_error:
+        return "ok"
+    if decision is not None and decision.result != "allow":
+        return value_formatting.describe_decision(decision)
+    if decision is None and use.evaluated_permission == "ask":
+        return "not run"
+    if use.evaluated_permission == "deny" and (use.permission or {}).get("reason") != NOT_EVALUATED.reason:
+        return "denied"
+    return "failed"
+
+
+def _run_seconds(result: Event, started: datetime | None) -> float:
+    """Returns how long a call ran: as measured for a command, or else since it could start."""
+    if (measured := (result.command or {}).get("duration_ms")) is not None:
+        return float(measured) / 1000
+    ended = result.processed_at
+    return max(0.0, (ended - started).total_seconds()) if started and ended else 0.0

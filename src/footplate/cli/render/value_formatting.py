@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from footplate.client.response_models import Event, Usage
+from footplate.domain.text.visible_text import show_line
 
 _MAIN_ARGUMENTS: Final = {
     "bash": "command",
@@ -18,6 +19,7 @@ _MAIN_ARGUMENTS: Final = {
     "web_fetch": "url",
     "web_search": "query",
 }
+_MAX_PERSON_LENGTH: Final = 40
 _EXIT_CODE_LINE: Final = re.compile(r"\[exit code \d+\]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _EXACT_BELOW: Final = 10.0
@@ -31,6 +33,25 @@ def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(tool_input, ensure_ascii=False) if tool_input else ""
+
+
+def describe_decision(decision: Event) -> str:
+    """Describes a decision on a call that needed approval, such as `allowed by Ada`. The names are escaped."""
+    by = " by the time limit" if decision.decided_by == "clock" else _by(decision.decided_by_name)
+    if decision.result != "allow":
+        return f"denied{by}"
+    edited = f"{describe_editor(decision)}, " if decision.edited_by_name else "edited and "
+    edited = "" if decision.updated_input is None else edited
+    return f"{edited}allowed{by}{' for this session' if decision.session_rule else ''}"
+
+
+def describe_editor(decision: Event) -> str:
+    """Describes who edited the input of a call: the person who allowed it, unless another one is named."""
+    return f"edited{_by(decision.edited_by_name or decision.decided_by_name)}"
+
+
+def _by(name: str | None) -> str:
+    return f" by {show_line(name, _MAX_PERSON_LENGTH)}" if name else ""
 
 
 def failure_reason(result: Event, name: str) -> str:

@@ -92,6 +92,8 @@ class Turn:
     """How many workers have started on the turn. More than 1: an earlier worker was lost, stopped, or had to wait."""
     failures: int = 0
     """How many of these attempts failed temporarily and were retried."""
+    handovers: int = 0
+    """How many of these attempts only continued a turn that waited for a person or whose worker stopped in order."""
     input_event_id: str
     first_seq: int
     config: JsonObject

@@ -239,7 +239,12 @@ class Turns:
         """Denies a pending call, unless a decision exists. Returns the decision that counts. Runs under the head's
         lock, like a person's decision, so the second of two concurrent decisions finds the first.
         """
-        body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
+        body: JsonObject = {
+            "tool_use_id": event_id,
+            "result": "deny",
+            "deny_message": reason,
+            "decided_by": DECIDED_BY_TURN,
+        }
         denial = decision = threads.in_thread(
             Event(events.USER_TOOL_CONFIRMATION, body), await self._find_thread(claim.session_id, event_id)
         )

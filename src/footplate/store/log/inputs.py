@@ -39,6 +39,9 @@ _CALL_RESPONSES: Final = {
 }
 """For each event type: the field with the call's id, and the noun for the call in messages."""
 
+_DECISION_FIELDS: Final = ("tool_use_id", "result", "deny_message", "updated_input", "session_rule")
+"""The fields of a decision that its author sends. The server adds the author."""
+
 
 @dataclass(frozen=True, slots=True)
 class _AwaitedResponse:
@@ -76,14 +79,21 @@ async def append_inputs(
     repeated = {
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
     }
-    plans = [_plan_input(head, item, number, pending) for number, item in enumerate(inputs) if number not in repeated]
+    plans = [
+        _plan_input(head, principal, item, number, pending)
+        for number, item in enumerate(inputs)
+        if number not in repeated
+    ]
     if not plans:
         return AcceptedInputs(
             organisation=principal.organisation, session_id=session_id, positions=[*repeated.values()]
         )
     new_decisions = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
     if new_decisions:
-        await _check_decisions(connection, principal, head, new_decisions)
+        editors = await _check_decisions(connection, principal, head, new_decisions)
+        for decision in new_decisions:
+            if editor := editors.get(str(decision.body["tool_use_id"])):
+                decision.body["edited_by_name"] = editor
     accepted = await _write_plans(connection, objects, principal, head, plans)
     await _record_decisions(connection, principal, session_id, new_decisions)
     new = iter(accepted.positions)
@@ -117,28 +127,31 @@ async def _load_decisions(
     return decisions
 
 
-async def _check_decisions(connection: Connection, principal: Principal, head: Row, decisions: Sequence[Event]) -> None:
-    """Raises `Forbidden` if the principal may not make these decisions."""
+async def _check_decisions(
+    connection: Connection, principal: Principal, head: Row, decisions: Sequence[Event]
+) -> dict[str, str]:
+    """Raises `Forbidden` if the principal may not make these decisions. Returns the names of other people who edited
+    the inputs, by call id.
+    """
     if principal.id == DECIDED_BY_TIMEOUT:
-        return
+        return {}
     row = await connection.fetchrow(SQL["policy"], principal.organisation)
     if row is None:
-        return
+        return {}
     policy = ApprovalPolicy.load(row["approvals"])
     author_row = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
     author = Author(None) if author_row is None else Author(author_row["id"], author_row["name"])
     edits = _find_edits(decisions) if policy.two_people else []
     if len(edits) < len(decisions):
         policy.check_may_decide(principal, author)
-    if edits:
-        await _check_edits(connection, principal, head["session_id"], policy, edits)
+    return await _check_edits(connection, principal, head["session_id"], policy, edits) if edits else {}
 
 
 async def _check_edits(
     connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[InputEdit]
-) -> None:
+) -> dict[str, str]:
     """Checks edited inputs: the author of an edit cannot approve it. Raises `InputEdited` for edits that no other
-    person has proposed.
+    person has proposed. Returns the names of the editors, by call id.
     """
     rows = await connection.fetch(SQL["edits"], session_id, [edit.event_id for edit in edits])
     proposals = {row["event_id"]: row for row in rows}
@@ -154,6 +167,7 @@ async def _check_edits(
             new.append(edit)
     if new:
         raise InputEdited(session_id, new)
+    return {event_id: str(row["name"]) for event_id, row in proposals.items()}
 
 
 def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
@@ -190,7 +204,7 @@ def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | No
     """Returns the earlier decision if this input repeats it. Raises `Conflict` if it differs."""
     if item.type != events.USER_TOOL_CONFIRMATION or (found := decisions.get(str(item.body["tool_use_id"]))) is None:
         return None
-    if {**found.event.body, threads.THREAD_ID: None} == {**item.body, threads.THREAD_ID: None}:
+    if all(found.event.body.get(name) == item.body.get(name) for name in _DECISION_FIELDS):
         return found
     reason = found.event.body.get("deny_message")
     raise Conflict(
@@ -200,7 +214,9 @@ def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | No
     )
 
 
-def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _AwaitedResponse]) -> _InputPlan:
+def _plan_input(
+    head: Row, principal: Principal, item: Input, number: int, pending: dict[str, _AwaitedResponse]
+) -> _InputPlan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"]
     if item.type == events.USER_MESSAGE:
@@ -224,8 +240,16 @@ def _plan_input(head: Row, item: Input, number: int, pending: dict[str, _Awaited
                 field=f"events.{number}.{name}",
                 help_text="Use an ID from stop_reason.event_ids in the last session.status_idle, once for each call.",
             )
+        if item.type == events.USER_TOOL_CONFIRMATION:
+            event = Event(item.type, {**item.body, **_author_fields(principal)})
         return _InputPlan(threads.in_thread(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
+
+
+def _author_fields(principal: Principal) -> JsonObject:
+    """The extra fields of a decision that say who made it."""
+    named: JsonObject = {} if principal.id == DECIDED_BY_TIMEOUT else {"decided_by_name": principal.name}
+    return {"decided_by": principal.id, **named}
 
 
 async def _write_plans(

@@ -21,7 +21,7 @@ from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.claude.session.cli_connection import CliConnection
-from footplate.harness.recovery_text import UNKNOWN
+from footplate.harness.recovery_text import INTERRUPTED, UNKNOWN
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 
 pytestmark = pytest.mark.timing
@@ -100,7 +100,8 @@ async def test_an_interrupt_stores_the_partial_message_and_the_session_continues
         assert message.startswith(outcome.text)
         assert outcome.text
     else:
-        assert [event.type for event in runner.turn_events()][-1] == ev.AGENT_TOOL_RESULT
+        result = runner.turn_events()[-1]
+        assert (result.type, text_of(result), result.body["is_error"]) == (ev.AGENT_TOOL_RESULT, INTERRUPTED, True)
     assert (await runner.run_turn("Go on. [[script:short]]")).text == "Short."
     assert [text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MESSAGE] == ["Short."]
     await runner.run_turn("And look. [[script:look]]")

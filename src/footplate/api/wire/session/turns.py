@@ -39,6 +39,7 @@ def _serialize_metrics(turn: Turn) -> JsonObject:
         "duration_seconds": duration,
         "attempts": turn.attempt,
         "retries": turn.failures,
+        "handovers": turn.handovers,
         "requests": turn.usage.requests,
         "input_tokens": turn.usage.input_tokens,
         "output_tokens": turn.usage.output_tokens,

@@ -11,7 +11,6 @@ from footplate.cli import defaults
 from footplate.cli.actions import projects as project_actions
 from footplate.cli.actions.projects import SelectedProjects
 from footplate.cli.actions.run import message_content, tool_selection
-from footplate.cli.follow.approval_prompt import ApprovalPrompt
 from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.follow.turn_follower import TurnFollower
 from footplate.cli.json_output_models import RunResult
@@ -88,38 +87,21 @@ async def follow_turn(
     started: StartedTurn,
     view: TurnView,
     *,
-    limit: float | None,
-    ask: ApprovalPrompt | None = None,
+    limit: float | None = None,
+    asks: bool = False,
+    show_all: bool = False,
 ) -> RunResult:
-    """Follows the turn for at most `limit` seconds. `ask` asks the user about pending calls."""
-    view = view if ask is None else LiveApprovalView(client, view)
-    result = await TurnFollower(client, started.session_id, view, limit=limit).follow(
-        after=started.after, input_id=started.input_id
-    )
-    return await _follow_with_approvals(client, result, view, after=started.after, limit=limit, ask=ask)
-
-
-async def _follow_with_approvals(
-    client: AsyncFootplate,
-    result: RunResult,
-    view: TurnView,
-    *,
-    after: str,
-    limit: float | None,
-    ask: ApprovalPrompt | None,
-) -> RunResult:
-    """Asks about pending calls and follows the resumed turn, until no call is decided here any more."""
-    while ask is not None and result.pending and (decision_id := await ask(client, result)) is not None:
-        result = await TurnFollower(client, result.session_id, view, limit=limit).follow(
-            after=after, input_id=decision_id
-        )
+    """Follows the turn for at most `limit` seconds. With `asks`, the user is asked about pending calls."""
+    approvals = LiveApprovalView(client, view) if asks else None
+    follower = TurnFollower(client, started.session_id, approvals or view, limit=limit, approvals=approvals)
+    result = await follower.follow(after=started.after, input_id=started.input_id, show_all=show_all)
+    if approvals is not None:
+        await approvals.close()
     view.show_result(result)
     return result
 
 
-async def attach_session(
-    client: AsyncFootplate, session_id: str, view: TurnView, *, ask: ApprovalPrompt | None = None
-) -> RunResult:
+async def attach_session(client: AsyncFootplate, session_id: str, view: TurnView, *, asks: bool = False) -> RunResult:
     """Follows the running turn, or replays the last one, from its beginning until the newest message is processed."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
     if not messages:
@@ -130,9 +112,7 @@ async def attach_session(
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
     saved_ids.remember_ids(client.base_url, session=session_id)
-    view = view if ask is None else LiveApprovalView(client, view)
-    result = await TurnFollower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
-    return await _follow_with_approvals(client, result, view, after=after, limit=None, ask=ask)
+    return await follow_turn(client, StartedTurn(session_id, after, messages[0].id), view, asks=asks, show_all=True)
 
 
 async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:

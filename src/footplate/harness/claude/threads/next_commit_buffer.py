@@ -1,14 +1,16 @@
 """Collects the events, transcript entries and token usage that the next commit of a turn will write."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from footplate.domain.ports.harness import Entry
+from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.harness.claude.threads.thread_calls import ThreadCalls
 from footplate.harness.claude.transcripts import sdk_message_parser
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
+from footplate.harness.recovery_text import INTERRUPTED
 
 
 @dataclass(slots=True)
@@ -29,9 +31,13 @@ class PendingCommit:
             self.usage = used if self.usage is None else self.usage + used
 
     def add_results(self, calls: ThreadCalls, fact: ToolResults, refused_event: Callable[[Call], Event]) -> None:
-        """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted."""
-        for result in fact.results:
-            use = calls.use_events.get(result.call_id)
+        """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted. The CLI's
+        text about a rejected call says that nothing was written, which is not true of a call that had started.
+        """
+        for each in fact.results:
+            result, use = each, calls.use_events.get(each.call_id)
+            if fact.is_rejection and use is not None and use.body.get("evaluated_permission") == "allow":
+                result = replace(each, content=(ev.text_block(INTERRUPTED),))
             if use is None:
                 # The CLI refused the call itself: the tool does not exist, or its input is invalid.
                 call = self._open_and_new_calls(calls).get(result.call_id) or Call(result.call_id, "unknown", {})

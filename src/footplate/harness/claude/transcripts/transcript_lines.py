@@ -8,7 +8,7 @@ line, because the first lines of a fork come from its parent.
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import claude_agent_sdk as sdk
@@ -88,6 +88,8 @@ def parse_line(line: JsonObject, *, in_subagent: bool = False) -> Fact:
     except MessageParseError:
         return Ignored("unreadable")
     fact = sdk_message_parser.read_message(message)
+    if isinstance(fact, ToolResults) and line.get("toolDenialKind") == "user-rejected":
+        return replace(fact, is_rejection=True)
     # If there is no response, the CLI writes a message of its own in its place.
     return Ignored("synthetic") if isinstance(fact, ResponseLine) and fact.is_synthetic else fact
 

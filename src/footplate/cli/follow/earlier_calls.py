@@ -1,0 +1,33 @@
+"""Finds the calls that results and decisions belong to, for views that show only part of a session's log."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.client import AsyncFootplate
+from footplate.client.response_models import Event
+
+TOOL_USES: Final = ("agent.tool_use", "agent.mcp_tool_use")
+_DECISION: Final = "user.tool_confirmation"
+_REFERRING_EVENTS: Final = ("agent.tool_result", "agent.mcp_tool_result", _DECISION)
+
+
+def referenced_call(event: Event) -> str | None:
+    """Returns the id of the call that a result or a decision belongs to."""
+    return event.tool_use_id or event.mcp_tool_use_id if event.type in _REFERRING_EVENTS else None
+
+
+async def find_missing_calls(client: AsyncFootplate, session_id: str, shown: Sequence[Event]) -> list[Event]:
+    """Returns the calls that these events refer to but do not contain, and the decisions on them, oldest first."""
+    missing = {call for event in shown if (call := referenced_call(event))} - {event.id for event in shown}
+    found: list[Event] = []
+    if not missing:
+        return found
+    shown_ids = {event.id for event in shown}
+    async for event in client.events.list(session_id, limit=100, order="desc", types=[*TOOL_USES, _DECISION]):
+        if event.id not in shown_ids and (event.id in missing or event.tool_use_id in missing):
+            found.append(event)
+        if event.type in TOOL_USES:
+            missing.discard(str(event.id))
+        if not missing:
+            break
+    return found[::-1]
