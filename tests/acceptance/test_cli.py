@@ -291,10 +291,15 @@ async def test_sessions_are_listed_and_shown(cell: Cell) -> None:
     assert session_id in [each["id"] for each in await _json(cell, "sessions", "ls", "--limit", "3")]
     assert (await cell.run("ls", "--quiet", "--limit", "1")).out == f"{session_id}\n"
     heading, first, *_ = (await cell.run("ls")).out.splitlines()
-    assert heading.split() == ["ID", "STATUS", "AGE", "MODEL", "TITLE"]
-    assert first.split()[:2] == [session_id, "idle"]
+    assert heading.split() == ["ID", "ACTIVITY", "AGE", "MODEL", "PROJECT", "TITLE"]
+    assert first.split()[:2] == [session_id, "completed"]
+    assert first.split()[4] == f"{cell.home.name}/"
+    assert session_id in (await cell.run("ls", "--quiet", "--activity", "completed")).out
+    assert session_id not in (await cell.run("ls", "--quiet", "--activity", "failed", "--activity", "running")).out
     detail = await _json(cell, "session-detail", "show", session_id)
     assert (detail["session"]["id"], len(detail["turns"])) == (session_id, 1)
+    assert detail["session"]["activity"] == {"state": "completed", "reason": None}
+    assert (await cell.run("interrupt", session_id)).err == "Nothing is running.\n"
     shown = (await cell.run("show")).out
     assert session_id in shown
     assert detail["turns"][0]["id"] in shown
@@ -307,6 +312,12 @@ async def test_logs_are_printed_and_followed(cell: Cell) -> None:
     assert text.startswith("> Say hello\nI say hello.\n  bash  echo hello  ok ")
     lines = [fits("log-line", line) for line in (await cell.run("logs", session_id, "--json")).out.splitlines()]
     assert lines[-1]["type"] == "session.status_idle"
+    positions = [int(each["position"]) for each in lines]
+    assert positions == sorted(set(positions))
+    with_ids = [line.split() for line in (await cell.run("logs", "--ids")).out.splitlines()]
+    assert [line[:3] for line in with_ids if line[1:2] and line[1].startswith("sevt_")] == [
+        [each["position"], each["id"], each["type"]] for each in lines
+    ]
     last = (await cell.run("logs", "--tail", "2", "--json")).out.splitlines()
     assert [json.loads(line)["id"] for line in last] == [each["id"] for each in lines[-2:]]
     following = await cell.spawn("logs", "--follow", session_id)
@@ -328,12 +339,25 @@ async def test_a_session_is_forked_at_an_event(cell: Cell) -> None:
     assert f"{parent} at {event_id}" in shown.out
     plain = await cell.run("fork", parent)
     assert plain.out.strip().startswith("sesn_")
+    assert f"{plain.out.strip()}  new " in (await cell.run("ls")).out
+    assert "  ↳ Hello" in (await cell.run("ls")).out
+    result_id = [event["id"] for event in log if event["type"] == "agent.tool_result"][-1]
+    at_tool = await _json(cell, "session", "fork", parent, "--last-tool")
+    assert at_tool["forked_from"]["event_id"] == result_id
+    await cell.run("run", "--session", parent, "Again")
+    at_turn = await _json(cell, "session", "fork", parent, "--turn", "1")
+    longer = [json.loads(line) for line in (await cell.run("logs", at_turn["id"], "--json")).out.splitlines()]
+    assert [event["id"] for event in longer[: len(log)]] == [event["id"] for event in log]
+    assert "Again" not in (await cell.run("logs", at_turn["id"])).out
+    missing = await cell.run("fork", parent, "--turn", "3")
+    assert (missing.code, "has 2 turns, so there is no turn 3" in missing.err) == (1, True)
     continued = await _json(cell, "run", "run", "--session", parent, "--fork-at", event_id, "Now differently")
     assert (continued["status"], continued["session_id"] != parent) == ("completed", True)
     longer = [json.loads(line) for line in (await cell.run("logs", continued["session_id"], "--json")).out.splitlines()]
     index = [event["id"] for event in longer].index(event_id)
     assert longer[: index + 1] == log[: index + 1]
-    assert [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()] == log
+    unchanged = [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()]
+    assert unchanged[: len(log)] == log
     wrong = await cell.run("fork", parent, "--at", "sevt_none", "--json")
     assert (wrong.code, fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
 

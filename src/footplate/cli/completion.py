@@ -66,7 +66,8 @@ def _find_profile(arguments: Sequence[str]) -> str | None:
 
 
 def _sessions(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], f"{item['status']} {item['title'] or ''}") for item in _fetch_items("/v1/sessions", profile)]
+    found = _fetch_items("/v1/sessions", profile)
+    return [(item["id"], f"{item['activity']['state']} {item['title'] or ''}") for item in found]
 
 
 def _agents(profile: str | None) -> Sequence[Item]:
