@@ -373,7 +373,13 @@ async def test_a_session_is_interrupted_archived_and_deleted(cell: Cell) -> None
     assert "archived" in refused.err
     assert session_id not in (await cell.run("ls", "--quiet")).out
     assert session_id in (await cell.run("ls", "--quiet", "--all")).out
+    assert (await _json(cell, "session-detail", "show", session_id[:-1]))["session"]["id"] == session_id
+    several = await cell.run("show", session_id[:6])
+    assert (several.code, f"Several session IDs start with {session_id[:6]}: " in several.err) == (1, True)
     assert (await _json(cell, "deleted", "rm", "--yes", session_id))[0]["type"] == "session_deleted"
+    good = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+    partly = await cell.run("rm", "--yes", good, session_id)
+    assert (partly.code, partly.out) == (1, f"{good}\n")
     gone = await cell.run("show", session_id, "--json")
     assert (gone.code, fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
 
@@ -489,6 +495,8 @@ async def test_the_changes_of_a_session_are_shown(cell: Cell) -> None:
     stat = await cell.run("diff", "--stat", done["session_id"])
     assert stat.out == "A here.txt  +1 -0\n1 file changed, +1 -0\n"
     assert (await cell.run("diff", "--from", "1", "--to", "1", done["session_id"])).out == ""
+    unchanged = await cell.run("diff", "--stat", "--from", "1", "--to", "1", done["session_id"])
+    assert (unchanged.out, unchanged.err) == ("", "No changes.\n")
     beyond = await cell.run("diff", "--to", "1000", done["session_id"])
     assert (beyond.code, "to_position" in beyond.err) == (1, True)
     assert (await cell.run("diff", "--turn", "last", "--to", "1")).code == 2

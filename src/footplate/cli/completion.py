@@ -67,7 +67,9 @@ def _find_profile(arguments: Sequence[str]) -> str | None:
 
 def _sessions(profile: str | None) -> Sequence[Item]:
     found = _fetch_items("/v1/sessions", profile)
-    return [(item["id"], f"{item['activity']['state']} {item['title'] or ''}") for item in found]
+    # A server that is older than this command line sends no activity.
+    states = [(item.get("activity") or {}).get("state", item["status"]) for item in found]
+    return [(item["id"], f"{state} {item['title'] or ''}") for item, state in zip(found, states, strict=True)]
 
 
 def _agents(profile: str | None) -> Sequence[Item]:

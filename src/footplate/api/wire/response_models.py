@@ -152,7 +152,7 @@ class FileResource(ResponseModel):
     updated_at: str
 
 
-class ActivityAnswer(ResponseModel):
+class SessionActivity(ResponseModel):
     """What a session is doing, or how its last turn ended. `status` is `idle` in most of these states."""
 
     state: Literal[
@@ -179,7 +179,7 @@ class Session(Dated):
     agent: SessionAgent
     environment_id: str
     status: Literal["idle", "running", "rescheduling", "terminated"]
-    activity: ActivityAnswer
+    activity: SessionActivity
     title: str | None
     metadata: dict[str, str]
     context: dict[str, JsonValue]

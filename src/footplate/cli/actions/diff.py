@@ -45,8 +45,10 @@ def diff(options: DiffOptions, *, stat: bool, as_json: bool, profile: str | None
             f"There is no diff: the session works directly in your directory {quote(directory)}. Its changes are there."
         )
         return
+    if stat and not any(tree.files for tree in found.trees):
+        terminal_io.err().print("No changes.")
     for tree in found.trees:
-        if stat:
+        if stat and tree.files:
             _print_summary(tree, named=len(found.trees) > 1)
         for omitted_path in tree.left_out:
             terminal_io.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")

@@ -214,17 +214,18 @@ def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> Non
 def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[dict[str, Any]]:
         ids = [await session_start.resolve_session_id(client, each) for each in wanted]
-        deleted = [(await client.sessions.delete(each)).wire() for each in ids]
-        if saved_ids.recall_id(client.base_url, "session") in ids:
-            saved_ids.forget_ids(client.base_url, "session")
+        deleted: list[dict[str, Any]] = []
+        for each in ids:
+            deleted.append((await client.sessions.delete(each)).wire())
+            if saved_ids.recall_id(client.base_url, "session") == each:
+                saved_ids.forget_ids(client.base_url, "session")
+            if not as_json:  # at once, because a later deletion may fail
+                terminal_io.print_result(each)
         return deleted
 
     deleted = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(deleted)
-    else:
-        for item in deleted:
-            terminal_io.print_result(item["id"])
 
 
 def _print_started(session_id: str, output_format: OutputFormat) -> None:

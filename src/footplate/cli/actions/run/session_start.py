@@ -21,6 +21,10 @@ from footplate.cli.render.turn_views import TurnView
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
 from footplate.client.pagination import drop_none
 
+_ID_PREFIX: Final = "sesn_"
+_ID_LENGTH: Final = 31
+_MAX_CANDIDATES: Final = 5
+_MAX_COMPLETED_SESSIONS: Final = 1000
 _TOOL_RESULTS: Final = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result")
 
 
@@ -139,9 +143,9 @@ async def attach_session(
 
 
 async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
-    """Resolves `last` to the session last used from this machine, or else to the newest session."""
+    """Resolves the start of an id, and `last` to the session last used from this machine, or else to the newest."""
     if wanted != "last":
-        return wanted
+        return await _complete_session_id(client, wanted)
     known = saved_ids.recall_id(client.base_url, "session")
     if known and await _session_exists(client, known):
         return known
@@ -149,6 +153,28 @@ async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
     if not newest:
         raise ClientError("There are no sessions yet.", help_text='Start one: footplate run "…"')
     return newest[0].id
+
+
+async def _complete_session_id(client: AsyncFootplate, start: str) -> str:
+    """Completes the start of an id that only one of the newest sessions has. Unknown ids are left to the server."""
+    if not start.startswith(_ID_PREFIX) or len(start) >= _ID_LENGTH:
+        return start
+    found: list[str] = []
+    seen = 0
+    async for session in client.sessions.list(limit=100, include_archived=True):
+        seen += 1
+        if session.id.startswith(start):
+            found.append(session.id)
+        # Ids are in the order of creation, and the list starts with the newest.
+        if len(found) > _MAX_CANDIDATES or session.id < start or seen == _MAX_COMPLETED_SESSIONS:
+            break
+    if len(found) > 1:
+        more = " and others" if len(found) > _MAX_CANDIDATES else ""
+        raise ClientError(
+            f"Several session IDs start with {start}: {', '.join(found[:_MAX_CANDIDATES])}{more}.",
+            help_text="Type more of the ID.",
+        )
+    return found[0] if found else start
 
 
 async def _session_exists(client: AsyncFootplate, session_id: str) -> bool:
