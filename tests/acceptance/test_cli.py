@@ -159,8 +159,8 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
         assert "footplate approve ID" in listed.err
         if command[0] == "approve":
             assert f"{session_id}  needs approval  " in (await cell.run("ls", "--activity", "waiting_for_approval")).out
-            told = (await cell.run("interrupt", session_id)).err
-            assert told.startswith(f"Nothing is running.\n1 call needs approval: {waiting['id']}\n")
+            reported = (await cell.run("interrupt", session_id)).err
+            assert reported.startswith(f"Nothing is running.\n1 call needs approval: {waiting['id']}\n")
             sent = await _json(cell, "interrupt", "interrupt", session_id)
             assert (sent["interrupted"], sent["pending_approvals"]) == (False, [waiting["id"]])
         (decided,) = await _json(cell, "approvals", *command, waiting["id"])
