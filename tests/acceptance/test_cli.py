@@ -157,6 +157,12 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
         listed = await cell.run("approvals")
         assert waiting["id"] in listed.out
         assert "footplate approve ID" in listed.err
+        if command[0] == "approve":
+            assert f"{session_id}  needs approval  " in (await cell.run("ls", "--activity", "waiting_for_approval")).out
+            reported = (await cell.run("interrupt", session_id)).err
+            assert reported.startswith(f"Nothing is running.\n1 call needs approval: {waiting['id']}\n")
+            sent = await _json(cell, "interrupt", "interrupt", session_id)
+            assert (sent["interrupted"], sent["pending_approvals"]) == (False, [waiting["id"]])
         (decided,) = await _json(cell, "approvals", *command, waiting["id"])
         assert decided["status"] == ("allowed" if command[0] == "approve" else "denied")
         async with asyncio.timeout(60):
@@ -291,10 +297,15 @@ async def test_sessions_are_listed_and_shown(cell: Cell) -> None:
     assert session_id in [each["id"] for each in await _json(cell, "sessions", "ls", "--limit", "3")]
     assert (await cell.run("ls", "--quiet", "--limit", "1")).out == f"{session_id}\n"
     heading, first, *_ = (await cell.run("ls")).out.splitlines()
-    assert heading.split() == ["ID", "STATUS", "AGE", "MODEL", "TITLE"]
-    assert first.split()[:2] == [session_id, "idle"]
+    assert heading.split() == ["ID", "ACTIVITY", "AGE", "MODEL", "PROJECT", "TITLE"]
+    assert first.split()[:2] == [session_id, "completed"]
+    assert first.split()[4] == f"{cell.home.name}/"
+    assert session_id in (await cell.run("ls", "--quiet", "--activity", "completed")).out
+    assert session_id not in (await cell.run("ls", "--quiet", "--activity", "failed", "--activity", "running")).out
     detail = await _json(cell, "session-detail", "show", session_id)
     assert (detail["session"]["id"], len(detail["turns"])) == (session_id, 1)
+    assert detail["session"]["activity"] == {"state": "completed", "reason": None}
+    assert (await cell.run("interrupt", session_id)).err == "Nothing is running.\n"
     shown = (await cell.run("show")).out
     assert session_id in shown
     assert detail["turns"][0]["id"] in shown
@@ -307,6 +318,12 @@ async def test_logs_are_printed_and_followed(cell: Cell) -> None:
     assert text.startswith("> Say hello\nI say hello.\n  bash  echo hello  ok ")
     lines = [fits("log-line", line) for line in (await cell.run("logs", session_id, "--json")).out.splitlines()]
     assert lines[-1]["type"] == "session.status_idle"
+    positions = [int(each["position"]) for each in lines]
+    assert positions == sorted(set(positions))
+    with_ids = [line.split() for line in (await cell.run("logs", "--ids")).out.splitlines()]
+    assert [line[:3] for line in with_ids if line[1:2] and line[1].startswith("sevt_")] == [
+        [each["position"], each["id"], each["type"]] for each in lines
+    ]
     last = (await cell.run("logs", "--tail", "2", "--json")).out.splitlines()
     assert [json.loads(line)["id"] for line in last] == [each["id"] for each in lines[-2:]]
     following = await cell.spawn("logs", "--follow", session_id)
@@ -328,12 +345,25 @@ async def test_a_session_is_forked_at_an_event(cell: Cell) -> None:
     assert f"{parent} at {event_id}" in shown.out
     plain = await cell.run("fork", parent)
     assert plain.out.strip().startswith("sesn_")
+    assert f"{plain.out.strip()}  new " in (await cell.run("ls")).out
+    assert "  ↳ Hello" in (await cell.run("ls")).out
+    result_id = [event["id"] for event in log if event["type"] == "agent.tool_result"][-1]
+    at_tool = await _json(cell, "session", "fork", parent, "--last-tool")
+    assert at_tool["forked_from"]["event_id"] == result_id
+    await cell.run("run", "--session", parent, "Again")
+    at_turn = await _json(cell, "session", "fork", parent, "--turn", "1")
+    longer = [json.loads(line) for line in (await cell.run("logs", at_turn["id"], "--json")).out.splitlines()]
+    assert [event["id"] for event in longer[: len(log)]] == [event["id"] for event in log]
+    assert "Again" not in (await cell.run("logs", at_turn["id"])).out
+    missing = await cell.run("fork", parent, "--turn", "3")
+    assert (missing.code, "has 2 turns, so there is no turn 3" in missing.err) == (1, True)
     continued = await _json(cell, "run", "run", "--session", parent, "--fork-at", event_id, "Now differently")
     assert (continued["status"], continued["session_id"] != parent) == ("completed", True)
     longer = [json.loads(line) for line in (await cell.run("logs", continued["session_id"], "--json")).out.splitlines()]
     index = [event["id"] for event in longer].index(event_id)
     assert longer[: index + 1] == log[: index + 1]
-    assert [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()] == log
+    unchanged = [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()]
+    assert unchanged[: len(log)] == log
     wrong = await cell.run("fork", parent, "--at", "sevt_none", "--json")
     assert (wrong.code, fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
 
@@ -349,7 +379,13 @@ async def test_a_session_is_interrupted_archived_and_deleted(cell: Cell) -> None
     assert "archived" in refused.err
     assert session_id not in (await cell.run("ls", "--quiet")).out
     assert session_id in (await cell.run("ls", "--quiet", "--all")).out
+    assert (await _json(cell, "session-detail", "show", session_id[:-1]))["session"]["id"] == session_id
+    several = await cell.run("show", session_id[:6])
+    assert (several.code, f"Several session IDs start with {session_id[:6]}: " in several.err) == (1, True)
     assert (await _json(cell, "deleted", "rm", "--yes", session_id))[0]["type"] == "session_deleted"
+    good = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+    partly = await cell.run("rm", "--yes", good, session_id)
+    assert (partly.code, partly.out) == (1, f"{good}\n")
     gone = await cell.run("show", session_id, "--json")
     assert (gone.code, fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
 
@@ -465,6 +501,8 @@ async def test_the_changes_of_a_session_are_shown(cell: Cell) -> None:
     stat = await cell.run("diff", "--stat", done["session_id"])
     assert stat.out == "A here.txt  +1 -0\n1 file changed, +1 -0\n"
     assert (await cell.run("diff", "--from", "1", "--to", "1", done["session_id"])).out == ""
+    unchanged = await cell.run("diff", "--stat", "--from", "1", "--to", "1", done["session_id"])
+    assert (unchanged.out, unchanged.err) == ("", "No changes.\n")
     beyond = await cell.run("diff", "--to", "1000", done["session_id"])
     assert (beyond.code, "to_position" in beyond.err) == (1, True)
     assert (await cell.run("diff", "--turn", "last", "--to", "1")).code == 2

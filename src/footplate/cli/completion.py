@@ -66,7 +66,10 @@ def _find_profile(arguments: Sequence[str]) -> str | None:
 
 
 def _sessions(profile: str | None) -> Sequence[Item]:
-    return [(item["id"], f"{item['status']} {item['title'] or ''}") for item in _fetch_items("/v1/sessions", profile)]
+    found = _fetch_items("/v1/sessions", profile)
+    # A server that is older than this command line sends no activity.
+    states = [(item.get("activity") or {}).get("state", item["status"]) for item in found]
+    return [(item["id"], f"{state} {item['title'] or ''}") for item, state in zip(found, states, strict=True)]
 
 
 def _agents(profile: str | None) -> Sequence[Item]:

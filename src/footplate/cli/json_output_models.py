@@ -65,6 +65,10 @@ class Interrupted(BaseModel):
     type: Literal["interrupt_sent"] = "interrupt_sent"
     session_id: str
     event_id: str
+    interrupted: bool
+    """False: nothing was running or queued, so the interrupt had no effect."""
+    pending_approvals: list[str]
+    """Ids of the calls that wait for approval."""
 
 
 class SessionDetail(BaseModel):

@@ -25,7 +25,7 @@ OneSession = Annotated[
     str,
     typer.Argument(
         metavar="SESSION",
-        help="ID of a session.  [default: the last used session]",
+        help="ID of a session, or its unique start.  [default: the last used session]",
     ),
 ]
-ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="IDs of sessions.")]
+ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="IDs of sessions, or their unique starts.")]

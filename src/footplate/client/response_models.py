@@ -10,6 +10,20 @@ SessionStatus = Literal["idle", "running", "rescheduling", "terminated"]
 TurnStatus = Literal[
     "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached", "timed_out"
 ]
+ActivityState = Literal[
+    "new",
+    "queued",
+    "running",
+    "retrying",
+    "waiting_for_approval",
+    "waiting_for_result",
+    "stalled",
+    "completed",
+    "failed",
+    "interrupted",
+    "limit_reached",
+    "timed_out",
+]
 
 
 class ResponseModel(BaseModel):
@@ -248,11 +262,21 @@ class ForkedFrom(ResponseModel):
     position: int
 
 
+class Activity(ResponseModel):
+    """What a session is doing, or how its last turn ended."""
+
+    state: ActivityState
+    reason: Literal["no_worker", "worker_lost"] | None = None
+    """Why the session is stalled."""
+
+
 class Session(ResponseModel):
     id: str
     agent: AgentDefinition
     environment_id: str
     status: SessionStatus
+    activity: Activity | None = None
+    """None if the server is older than this client."""
     title: str | None = None
     metadata: dict[str, str] = {}
     context: dict[str, Any] = {}
@@ -331,7 +355,9 @@ class Event(ResponseModel):
     id: str | None = None
     processed_at: datetime | None = None
     position: str | None = None
-    """The event's position in the stream, for `after`. Not set in lists."""
+    """The event's position in the log, for a stream's `after` and for forks. In a list, the first position of a message
+    that was queued; in a stream, the position of this frame.
+    """
     content: list[dict[str, Any]] | None = None
     name: str | None = None
     input: dict[str, Any] | None = None

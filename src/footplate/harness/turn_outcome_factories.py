@@ -34,5 +34,5 @@ def limit_reached(limit: int) -> TurnOutcome:
     return TurnOutcome(
         status=TurnStatus.LIMIT_REACHED,
         error_type="tool_use_limit_reached_error",
-        error_message=f"The turn reached its limit of {limit} model requests.",
+        error_message=f"The turn reached its limit of {limit} model request{'s'[: limit != 1]}.",
     )

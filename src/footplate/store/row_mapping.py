@@ -6,8 +6,9 @@ import asyncpg
 
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
+from footplate.domain.sessions.activity import ActivityFacts, derive_activity
 from footplate.domain.sessions.events import Event, Position, Usage
-from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
+from footplate.domain.sessions.turns import Activity, ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
 
 Row = asyncpg.Record
 
@@ -59,6 +60,7 @@ def load_session(row: Row) -> Session:
         agent=row["agent"],
         environment_id=row["environment_id"],
         status=SessionStatus(row["status"]),
+        activity=load_activity(row),
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
@@ -74,6 +76,21 @@ def load_session(row: Row) -> Session:
         bases=row["bases"],
         resources=row["resources"],
         permissions=row["permissions"],
+    )
+
+
+def load_activity(row: Row) -> Activity:
+    """A row of a session that was just inserted has only the status."""
+    return derive_activity(
+        ActivityFacts(
+            status=SessionStatus(row["status"]),
+            has_input=row.get("wake", False),
+            has_open_turn=row.get("has_open_turn", False),
+            needs_approval=row.get("needs_approval", False),
+            holder_alive=row.get("holder_alive"),
+            any_worker_alive=row.get("any_worker_alive", True),
+            last_turn=row.get("last_turn"),
+        )
     )
 
 

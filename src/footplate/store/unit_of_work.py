@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 import structlog
@@ -29,7 +29,7 @@ from footplate.domain.ports.api import (
 from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
-from footplate.domain.sessions.turns import Mode, Session
+from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
@@ -42,6 +42,8 @@ from footplate.store.resources import files, members, policies, projects
 from footplate.store.retention.session_deletion import delete_session_rows
 
 log = structlog.get_logger(__name__)
+
+_QUEUED: Final = Activity(ActivityState.QUEUED)
 
 
 class UnitOfWorkFactory:
@@ -266,7 +268,8 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             raise await self._environment_error(principal, environment_id)
         session = row_mapping.load_session(row)
         if inputs:
-            return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+            accepted = await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+            return replace(session, activity=_QUEUED), accepted
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
     async def import_session(
@@ -308,10 +311,12 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             raise await self._environment_error(principal, str(environment_id))
         notice = events.forked(session_id, origin.event_id, origin.seq)
         accepted = await append_notice(self._connection, principal, fork_id, notice)
+        fork = row_mapping.load_session(row)
         if inputs:
             sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
             accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
-        return row_mapping.load_session(row), accepted
+            fork = replace(fork, activity=_QUEUED)
+        return fork, accepted
 
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]

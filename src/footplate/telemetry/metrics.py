@@ -6,10 +6,11 @@ written the event to the log. If it is killed between the two steps, the event i
 free text from a client.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.metrics_core import Metric
 
 OTHER: Final = "other"
 CUSTOM_TOOL: Final = "custom"
@@ -33,6 +34,28 @@ HTTP_SECONDS: Final = Histogram(
     "Time from a request's arrival to the start of its response.",
     ["method", "route"],
     buckets=_FAST,
+    registry=REGISTRY,
+)
+
+
+class ScrapedGauge(Gauge):
+    """A gauge with one label whose values are read at each scrape. Without values, it exports nothing."""
+
+    read_values: Callable[[], Mapping[str, float]] | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        values = self.read_values() if self.read_values else {}
+        if not values:
+            self.clear()
+        for label, value in values.items():
+            self.labels(label).set(value)
+        return super().collect()
+
+
+SESSIONS: Final = ScrapedGauge(
+    "footplate_sessions",
+    "Sessions of all organisations that have work or a pending approval, by activity. Each API process reports all.",
+    ["activity"],
     registry=REGISTRY,
 )
 STREAMS: Final = Gauge("footplate_streams_open", "Clients that are following a session.", registry=REGISTRY)

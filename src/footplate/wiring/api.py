@@ -1,8 +1,9 @@
 """Builds the components of an API process, and runs the process."""
 
+import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
 from typing import Final
@@ -23,9 +24,11 @@ from footplate.domain.ports.engine import Waker
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
+from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.deliverable_work import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
+from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.usage_report import UsageReader
@@ -57,6 +60,8 @@ log = structlog.get_logger(__name__)
 _MAX_DIFFS: Final = 8
 """Concurrent diffs of one process. Each one runs git."""
 _MAX_DELIVERIES: Final = 4
+_MAX_COUNT_SECONDS: Final = 2.0
+"""How long a scrape waits for the database."""
 _SEND_BUFFER: Final = 128 * 1024
 _CLIENT_ERRORS: Final = (
     "ASGI callable returned without completing handshake",
@@ -85,6 +90,7 @@ async def run(settings: Settings) -> None:
         reads = ApiReads(database, objects)
         hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.open_streams)
+        metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
         services = ApiServices(
             reads=reads,
@@ -235,3 +241,22 @@ class _DeliveryService:
     async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
             yield pieces
+
+
+class _ActivityCounts:
+    """Counts sessions by activity for the metrics server, which runs in a thread. Without a scrape, nothing is read."""
+
+    def __init__(self, database: Database, loop: asyncio.AbstractEventLoop) -> None:
+        self._database = database
+        self._loop = loop
+
+    def __call__(self) -> Mapping[str, float]:
+        counting = asyncio.run_coroutine_threadsafe(self._count(), self._loop)
+        try:
+            return counting.result(_MAX_COUNT_SECONDS)
+        except (FootplateError, TimeoutError):
+            counting.cancel()
+            return {}
+
+    async def _count(self) -> Mapping[str, float]:
+        return {state.value: count for state, count in (await count_activities(self._database)).items()}

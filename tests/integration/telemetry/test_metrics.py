@@ -6,6 +6,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from footplate.domain.errors import InvalidRequest
@@ -25,6 +26,15 @@ def test_a_hundred_label_values_are_distinct_and_others_are_merged() -> None:
 def test_unknown_tools_share_one_label() -> None:
     assert metrics.tool_label("bash", known={"bash"}) == "bash"
     assert metrics.tool_label("whatever a model made up", known={"bash"}) == metrics.OTHER
+
+
+def test_a_scraped_gauge_exports_the_current_values_or_none() -> None:
+    registry = CollectorRegistry()
+    gauge = metrics.ScrapedGauge("sessions", "Sessions.", ["activity"], registry=registry)
+    for values in ({"queued": 2.0, "stalled": 1.0}, {"queued": 0.0, "stalled": 3.0}, {}):
+        gauge.read_values = lambda values=values: values
+        (family,) = registry.collect()
+        assert {sample.labels["activity"]: sample.value for sample in family.samples} == values
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
-"""The turns in the output of `footplate show`, on a narrow terminal and in a pipe."""
+"""The tables of sessions and turns, on a terminal of 80 columns and in a pipe."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 
 from footplate.cli.render import resource_tables
-from footplate.client import Session, Turn
+from footplate.client import Project, Session, Turn
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,8 +43,8 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
 
 def test_turns_have_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
     *_, headings, turn = _lines(capsys)
-    assert headings == ["STATUS", "AGE", "TOOK", "IN/OUT", "TURN", "RESULT"]
-    assert (turn[0], turn[4], turn[5:]) == ("completed", TURN_ID, ["The", "tests", "pass."])
+    assert headings == ["#", "STATUS", "AGE", "TOOK", "IN/OUT", "TURN", "RESULT"]
+    assert (turn[:2], turn[5], turn[6:]) == (["1", "completed"], TURN_ID, ["The", "tests", "pass."])
 
 
 def test_a_narrow_terminal_shows_the_complete_id_and_the_result(
@@ -55,3 +56,52 @@ def test_a_narrow_terminal_shows_the_complete_id_and_the_result(
     assert "TURN" in headings[3]
     assert TURN_ID in turn[3]
     assert turn[4:] == ["The", "tests", "pass."]
+
+
+_LONG_ID = "sesn_01kx0000000000000000000000"
+_PROJECT = Project.model_validate(
+    {
+        "id": "proj_1",
+        "name": "website",
+        "path": "/srv/website",
+        "trust": "nothing",
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+)
+_OTHER_STATES = {"waiting_for_approval": "needs approval", "limit_reached": "limit reached", "stalled": "stalled"}
+
+
+def _with(**fields: object) -> Session:
+    return Session.model_validate({**SESSION.wire(), "id": _LONG_ID, "title": "Fix the tests of the shop", **fields})
+
+
+@pytest.mark.parametrize(("state", "label"), _OTHER_STATES.items())
+def test_a_list_of_sessions_fits_80_columns(
+    state: str, label: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    reason = "no_worker" if state == "stalled" else None
+    origin = {"session_id": "sesn_2", "event_id": "sevt_1", "position": 3}
+    session = _with(activity={"state": state, "reason": reason}, project_ids=["proj_1"], forked_from=origin)
+    resource_tables.print_sessions([session], {"proj_1": _PROJECT})
+    shown = capsys.readouterr()
+    heading, row = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
+    assert heading.split() == ["ID", "ACTIVITY", "AGE", "TITLE"]
+    assert row.startswith(f"{_LONG_ID}  {label}  ")
+    assert "  website: ↳ " in row
+    assert len(row) <= 80  # the width of the terminal
+    assert ("no worker is running" in shown.err) is (state == "stalled")
+
+
+def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.CaptureFixture[str]) -> None:
+    base = {"proj_1": {"branch": "main", "commit": "4f2a"}}
+    session = _with(project_ids=["proj_1"], bases=base, activity={"state": "waiting_for_approval"})
+    parked = Turn.model_validate({**TURN.wire(), "status": "awaiting_tool_results", "ended_at": None})
+    resource_tables.print_session(session, [parked], (), {"proj_1": _PROJECT})
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "activity needs approval" in lines
+    assert "harness the server's default" in lines
+    assert {"project website (proj_1)", "location /srv/website", "base main at 4f2a"} <= set(lines)
+    assert lines[-1].startswith("1 needs approval ")

@@ -152,12 +152,34 @@ class FileResource(ResponseModel):
     updated_at: str
 
 
+class SessionActivity(ResponseModel):
+    """What a session is doing, or how its last turn ended. `status` is `idle` in most of these states."""
+
+    state: Literal[
+        "new",
+        "queued",
+        "running",
+        "retrying",
+        "waiting_for_approval",
+        "waiting_for_result",
+        "stalled",
+        "completed",
+        "failed",
+        "interrupted",
+        "limit_reached",
+        "timed_out",
+    ]
+    reason: Literal["no_worker", "worker_lost"] | None
+    """Why the session is stalled. Null in all other states."""
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
     agent: SessionAgent
     environment_id: str
     status: Literal["idle", "running", "rescheduling", "terminated"]
+    activity: SessionActivity
     title: str | None
     metadata: dict[str, str]
     context: dict[str, JsonValue]

@@ -50,8 +50,10 @@ def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, p
         return
     if patches:
         patch_pager.show_patch(b"".join(patches), uses_pager=uses_pager)
+    if stat and not any(tree.files for tree in found.trees):
+        terminal_io.err().print("No changes.")
     for tree in found.trees:
-        if stat:
+        if stat and tree.files:
             _print_summary(tree, named=len(found.trees) > 1)
         for omitted_path in tree.left_out:
             terminal_io.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import typer
 
@@ -15,9 +15,16 @@ from footplate.cli.options import OutputFormat
 from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render.log_view import LogWithIdsView
 from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
-from footplate.client import Approval, AsyncFootplate, Session
+from footplate.client import Approval, AsyncFootplate, Project, Session, Turn
+from footplate.client.events import MESSAGE
+
+MAX_FILTERED_SESSIONS: Final = 1000
+"""How many of the newest sessions `ls --activity` reads: the server has no index of activities."""
+_MAX_TURNS: Final = 20
+"""How many turns `show` lists."""
 
 
 def run(
@@ -60,15 +67,30 @@ def _asks(output_format: OutputFormat) -> bool:
 
 
 def ls(
-    *, limit: int, statuses: Sequence[str], include_archived: bool, quiet: bool, as_json: bool, profile: str | None
+    *,
+    limit: int,
+    statuses: Sequence[str],
+    activities: Sequence[str],
+    include_archived: bool,
+    quiet: bool,
+    as_json: bool,
+    profile: str | None,
 ) -> None:
+    projects: dict[str, Project] = {}
+
     async def work(client: AsyncFootplate, _server: Server) -> list[Session]:
-        pages = client.sessions.list(limit=min(limit, 100), statuses=statuses, include_archived=include_archived)
+        page_size = 100 if activities else min(limit, 100)
+        pages = client.sessions.list(limit=page_size, statuses=statuses, include_archived=include_archived)
         found: list[Session] = []
+        seen = 0
         async for session in pages:
-            found.append(session)
-            if len(found) == limit:
+            seen += 1
+            if not activities or (session.activity and session.activity.state in activities):
+                found.append(session)
+            if len(found) == limit or (activities and seen == MAX_FILTERED_SESSIONS):
                 break
+        if not (quiet or as_json):
+            projects.update(await _load_projects(client, found))
         return found
 
     found = run_with_client(work, profile=profile, as_json=as_json)
@@ -78,11 +100,26 @@ def ls(
         for session in found:
             terminal_io.print_result(session.id)
     else:
-        resource_tables.print_sessions(found)
+        resource_tables.print_sessions(found, projects)
+
+
+async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) -> dict[str, Project]:
+    """Returns the projects of the sessions by id, without those that were deleted."""
+    wanted = {project_id for session in sessions for project_id in session.project_ids}
+    found: dict[str, Project] = {}
+    if wanted:
+        async for project in client.projects.list(limit=100, include_archived=True):
+            if project.id in wanted:
+                found[project.id] = project
+            if len(found) == len(wanted):
+                break
+    return found
 
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     pending: list[Approval] = []
+    projects: dict[str, Project] = {}
+    older: list[Turn] = []
 
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await session_start.resolve_session_id(client, wanted)
@@ -90,22 +127,31 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
         if not as_json:
             listed = [one.id async for one in client.approvals.list(session_id=session_id)]
             pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
-        return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=20).page()).data)
+            projects.update(await _load_projects(client, [session]))
+            turns = [turn async for turn in client.turns.list(session_id, limit=100)]
+            older.extend(turns[_MAX_TURNS:])
+            return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
+        return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
     detail = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
     else:
-        resource_tables.print_session(detail.session, detail.turns, pending)
+        resource_tables.print_session(
+            detail.session, detail.turns, pending, projects, turn_count=len(detail.turns) + len(older)
+        )
 
 
-def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile: str | None) -> None:
-    view: TurnView = JsonLinesView() if as_json else TextView(show_input=True, lines_on_stdout=True)
+def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:
+    view: TurnView = TextView(show_input=True, lines_on_stdout=True)
+    if as_json or show_ids:
+        view = JsonLinesView() if as_json else LogWithIdsView()
 
     async def work(client: AsyncFootplate, _server: Server) -> None:
         session_id = await session_start.resolve_session_id(client, wanted)
         if follow:
-            stream = client.events.stream(session_id, after="0", on_connection=view.connection_changed)
+            deltas = () if show_ids else (MESSAGE,)
+            stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)
             async with aclosing(cast("Any", stream)) as events:
                 async for event in events:
                     view.show_event(event)
@@ -136,16 +182,24 @@ def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | Non
 
 
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> Interrupted:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Interrupted, Session]:
         session_id = await session_start.resolve_session_id(client, wanted)
         event = await client.events.interrupt(session_id)
-        return Interrupted(session_id=session_id, event_id=str(event.id))
+        pending = [call.id async for call in client.approvals.list(session_id=session_id)]
+        # The server processes an interrupt at once if nothing runs and nothing is queued.
+        sent = Interrupted(
+            session_id=session_id,
+            event_id=str(event.id),
+            interrupted=event.processed_at is None,
+            pending_approvals=pending,
+        )
+        return sent, await client.sessions.retrieve(session_id)
 
-    sent = run_with_client(work, profile=profile, as_json=as_json)
+    sent, session = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(sent.model_dump())
     else:
-        terminal_io.err().print(f"Interrupted {sent.session_id}.")
+        resource_tables.print_interrupt(session, sent.pending_approvals, interrupted=sent.interrupted)
 
 
 def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
@@ -163,17 +217,18 @@ def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> Non
 def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[dict[str, Any]]:
         ids = [await session_start.resolve_session_id(client, each) for each in wanted]
-        deleted = [(await client.sessions.delete(each)).wire() for each in ids]
-        if saved_ids.recall_id(client.base_url, "session") in ids:
-            saved_ids.forget_ids(client.base_url, "session")
+        deleted: list[dict[str, Any]] = []
+        for each in ids:
+            deleted.append((await client.sessions.delete(each)).wire())
+            if saved_ids.recall_id(client.base_url, "session") == each:
+                saved_ids.forget_ids(client.base_url, "session")
+            if not as_json:  # at once, because a later deletion may fail
+                terminal_io.print_result(each)
         return deleted
 
     deleted = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(deleted)
-    else:
-        for item in deleted:
-            terminal_io.print_result(item["id"])
 
 
 def _print_started(session_id: str, output_format: OutputFormat) -> None:

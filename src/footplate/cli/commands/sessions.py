@@ -10,6 +10,7 @@ import typer
 
 from footplate.cli import options
 from footplate.cli.options import OutputFormat
+from footplate.domain.sessions.turns import ActivityState, SessionStatus
 
 
 def run(
@@ -211,10 +212,18 @@ def attach(
 
 def ls(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number of sessions.")] = 20,
-    status: Annotated[
-        list[str] | None,
+    activity: Annotated[
+        list[ActivityState] | None,
         typer.Option(
-            metavar="STATUS", help="Only sessions with this status: idle, running or rescheduling. May be repeated."
+            metavar="STATE",
+            help=f"Only sessions with this activity, of the newest 1,000: {', '.join(ActivityState)}. May be repeated.",
+        ),
+    ] = None,
+    status: Annotated[
+        list[SessionStatus] | None,
+        typer.Option(
+            metavar="STATUS",
+            help="Only sessions with this status of the API: idle, running or rescheduling. May be repeated.",
         ),
     ] = None,
     include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
@@ -222,12 +231,13 @@ def ls(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """List sessions, newest first."""
+    """List sessions, newest first. `↳` marks a fork."""
     from footplate.cli.actions import sessions as actions
 
     actions.ls(
         limit=limit,
         statuses=status or [],
+        activities=activity or [],
         include_archived=include_archived,
         quiet=quiet,
         as_json=as_json,
@@ -236,7 +246,7 @@ def ls(
 
 
 def show(session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Show a session: its agent, status, cost and turns."""
+    """Show a session: its activity, agent, projects, cost and turns."""
     from footplate.cli.actions import sessions as actions
 
     actions.show(session, as_json=as_json, profile=profile)
@@ -248,6 +258,9 @@ def logs(
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", min=1, max=1000, metavar="N", help="Print only the last N events.")
     ] = None,
+    show_ids: Annotated[
+        bool, typer.Option("--ids", help="Print the position, ID and type of each event, for `fork --at`.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")] = False,
     profile: options.Profile = None,
 ) -> None:
@@ -256,19 +269,28 @@ def logs(
 
     if follow and tail is not None:
         raise typer.BadParameter("--tail and --follow cannot be combined.")
-    actions.logs(session, follow=follow, tail=tail, as_json=as_json, profile=profile)
+    if show_ids and as_json:
+        raise typer.BadParameter("--ids and --json cannot be combined. JSON always has the IDs and positions.")
+    actions.logs(session, follow=follow, tail=tail, show_ids=show_ids, as_json=as_json, profile=profile)
 
 
 def fork(
     session: options.OneSession = "last",
     at: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--at",
             metavar="EVENT",
-            help="ID or position of the last event to include. `footplate logs --json` shows event IDs.",
+            help="ID or position of the last event to include, from `footplate logs --ids`.  [default: the newest]",
         ),
-    ] = "last",
+    ] = None,
+    turn: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Include everything up to the end of this turn, from `footplate show`."),
+    ] = None,
+    last_tool: Annotated[
+        bool, typer.Option("--last-tool", help="Include everything up to the result of the last tool call.")
+    ] = False,
     model: Annotated[
         str | None,
         typer.Option("--model", "-m", metavar="NAME", help="Model of the fork.  [default: the session's model]"),
@@ -286,14 +308,18 @@ def fork(
     from footplate.cli.actions import sessions as actions
     from footplate.cli.actions.run import session_start
 
-    wanted = session_start.ForkRequest(session=session, at=at, agent=agent, model=model, title=title)
+    if [at is not None, turn is not None, last_tool].count(True) > 1:
+        raise typer.BadParameter("Use only one of --at, --turn and --last-tool.")
+    wanted = session_start.ForkRequest(
+        session=session, at=at or "last", turn=turn, last_tool=last_tool, agent=agent, model=model, title=title
+    )
     actions.fork(wanted, as_json=as_json, profile=profile)
 
 
 def interrupt(
     session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None
 ) -> None:
-    """Interrupt a session's running turn. Its work so far is saved. An idle session is not changed."""
+    """Interrupt a session's running or queued turn. Its work so far is saved. Without one, nothing is changed."""
     from footplate.cli.actions import sessions as actions
 
     actions.interrupt(session, as_json=as_json, profile=profile)

@@ -3,52 +3,82 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Final
 
 from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import Agent, ApiKey, Approval, AuditEntry, Environment, File, Member, Project, Session, Turn
 from footplate.domain.text.approval_display import ShownCall, describe_call
+from footplate.domain.text.visible_text import show_line
 
-_STATUS_COLOURS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
+_COLOURS: Final = {
+    "running": "green",
+    "completed": "green",
+    "rescheduling": "yellow",
+    "retrying": "yellow",
+    "waiting_for_approval": "yellow",
+    "waiting_for_result": "yellow",
+    "failed": "red",
+    "stalled": "red",
+}
+_LABELS: Final = {"waiting_for_approval": "needs approval", "waiting_for_result": "needs result"}
+_STALL_REASONS: Final = {
+    "no_worker": "no worker is running",
+    "worker_lost": "its worker was lost, and no other worker has taken over yet",
+}
+_FORK_MARK: Final = "↳ "
+_PROJECT_COLUMNS: Final = 20
 _WIDE_COLUMNS = 100
 _MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
 
 
-def print_sessions(found: Sequence[Session]) -> None:
+def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) -> None:
+    """Prints a table. On a narrow terminal, the project is in the same column as the title."""
     if not found:
         _print_note('No sessions yet. Start one: footplate run "…"')
         return
     console = terminal_io.out()
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
-    rows: list[list[Cell]] = [
-        [
-            each.id,
-            _colour_status("archived" if each.archived_at else each.status),
-            value_formatting.format_age(each.created_at),
-            *([UntrustedText(each.agent.model.id)] if wide else []),
-            _title(each),
-        ]
-        for each in found
-    ]
-    print_rows(["ID", "STATUS", "AGE", *(["MODEL"] if wide else []), "TITLE"], rows)
+    rows: list[list[Cell]] = []
+    for each in found:
+        project = show_line(_project_name(each, projects), _PROJECT_COLUMNS)
+        title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
+        first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
+        if wide:
+            rows.append([*first, UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(title)])
+        else:
+            rows.append([*first, UntrustedText(f"{project}: {title}" if project else title)])
+    print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
+    reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
+    for reason in sorted(reasons):
+        _print_note(f"Stalled: {_STALL_REASONS[reason]}. Check the server: footplate doctor")
 
 
-def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Approval] = ()) -> None:
+def print_session(
+    detail: Session,
+    turns: Sequence[Turn],
+    pending: Sequence[Approval] = (),
+    projects: Mapping[str, Project] | None = None,
+    *,
+    turn_count: int | None = None,
+) -> None:
+    """`turns` are the newest of `turn_count` turns."""
     agent = detail.agent
     print_details(
         {
             "id": detail.id,
             "title": _title(detail),
-            "status": _colour_status("archived" if detail.archived_at else detail.status),
+            "activity": _activity_text(detail),
             "agent": UntrustedText(agent.name, f" v{agent.version}"),
             "agent_id": agent.id,
             "model": UntrustedText(agent.model.id),
+            "harness": UntrustedText(agent.harness or "the server's default"),
             "environment": detail.environment_id,
             "directory": UntrustedText(str(detail.context.get("directory", ""))),
-            "projects": " ".join(detail.project_ids),
+            **_project_details(detail, projects or {}),
             "created": _format_time(detail.created_at),
             "fork_of": _format_origin(detail),
             "spent": value_formatting.format_tokens(detail.usage),
@@ -58,8 +88,14 @@ def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Appr
         console = terminal_io.out()
         console.print()
         wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
-        headings = ["STATUS", "AGE", "TOOK", *(["IN/OUT"] if wide else []), "TURN", "RESULT"]
-        print_rows(headings, [_turn_row(turn, wide=wide) for turn in turns])
+        headings = ["#", "STATUS", "AGE", *(["TOOK", "IN/OUT"] if wide else []), "TURN", "RESULT"]
+        needs_approval = detail.activity is not None and detail.activity.state == "waiting_for_approval"
+        awaited = "waiting_for_approval" if needs_approval else "waiting_for_result"
+        numbers = range(turn_count or len(turns), 0, -1)
+        rows = [
+            [str(number), *_turn_row(turn, awaited, wide=wide)] for number, turn in zip(numbers, turns, strict=False)
+        ]
+        print_rows(headings, rows)
     if pending:
         console = terminal_io.out()
         for each in pending:
@@ -69,22 +105,40 @@ def print_session(detail: Session, turns: Sequence[Turn], pending: Sequence[Appr
                 terminal_io.print_exactly(console, line)
 
 
+def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bool) -> None:
+    """Reports what an interrupt did. `pending` are the ids of the calls that wait for approval."""
+    reason = session.activity.reason if session.activity else None
+    if interrupted and reason:
+        _print_note(f"The interrupt takes effect when a worker takes over {session.id}: {_STALL_REASONS[reason]}.")
+        return
+    if interrupted:
+        _print_note(f"Interrupted {session.id}.")
+        return
+    _print_note("Nothing is running.")
+    if pending:
+        calls = "1 call needs" if len(pending) == 1 else f"{len(pending)} calls need"
+        _print_note(f"{calls} approval: {' '.join(pending)}")
+        _print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
+    elif session.activity and session.activity.state == "waiting_for_result":
+        _print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
+
+
 def _format_origin(detail: Session) -> str:
     origin = detail.forked_from
     return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
 
 
-def _turn_row(turn: Turn, *, wide: bool) -> list[Cell]:
+def _turn_row(turn: Turn, awaited: str, *, wide: bool) -> list[Cell]:
+    """`awaited` is what the session's turn waits for, if it is parked."""
     took = ""
     if turn.started_at and turn.ended_at:
         took = value_formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
     result = turn.result.error or turn.result.text
     return [
-        _colour_status(turn.status),
+        _colour_label(awaited if turn.status == "awaiting_tool_results" else turn.status),
         value_formatting.format_age(turn.created_at),
-        took,
-        *([tokens] if wide else []),
+        *([took, tokens] if wide else []),
         f"[dim]{turn.id}[/]",
         UntrustedText(result),
     ]
@@ -303,6 +357,41 @@ def _title(detail: Session) -> UntrustedText:
     return UntrustedText(detail.title or "")
 
 
-def _colour_status(status: str) -> str:
-    colour = _STATUS_COLOURS.get(status)
-    return f"[{colour}]{status}[/]" if colour else status
+def _project_name(detail: Session, projects: Mapping[str, Project]) -> str:
+    """Returns the name of the session's first project, or of its directory. `+1`: it has one more project."""
+    if not detail.project_ids:
+        directory = str(detail.context.get("directory", ""))
+        return f"{PurePath(directory).name}/" if directory else ""
+    first, *others = detail.project_ids
+    name = projects[first].name if first in projects else first
+    return f"{name} +{len(others)}" if others else name
+
+
+def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[str, Cell]:
+    shown: dict[str, Cell] = {}
+    for number, project_id in enumerate(detail.project_ids, 1):
+        project, base = projects.get(project_id), detail.bases.get(project_id)
+        name = project.name if project else project_id
+        suffix = "" if number == 1 else f" {number}"
+        shown[f"project{suffix}"] = UntrustedText(name, f" ({project_id})" if project else " (deleted)")
+        if project:
+            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "")
+        if base:
+            shown[f"base{suffix}"] = UntrustedText(f"{base.get('branch')} at {base.get('commit') or 'no commit'}")
+    return shown
+
+
+def _activity_label(detail: Session) -> str:
+    if detail.archived_at:
+        return "archived"
+    return _colour_label(detail.activity.state if detail.activity else detail.status)
+
+
+def _activity_text(detail: Session) -> str:
+    reason = detail.activity.reason if detail.activity else None
+    return f"{_activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else _activity_label(detail)
+
+
+def _colour_label(status: str) -> str:
+    label, colour = _LABELS.get(status, status.replace("_", " ")), _COLOURS.get(status)
+    return f"[{colour}]{label}[/]" if colour else label

@@ -11,7 +11,7 @@ from footplate.cli.render import terminal_io
 from footplate.cli.render.tool_call_format import lay_out_text
 from footplate.domain.text.visible_text import count_columns, show_block, show_line, wrap_line
 
-_MIN_WIDTH: Final = 24
+_MIN_WIDTH: Final = 18
 """Minimum width of the last column, in characters."""
 
 

@@ -18,6 +18,35 @@ class SessionStatus(StrEnum):
     TERMINATED = "terminated"
 
 
+class ActivityState(StrEnum):
+    """What a session is doing, or how its last turn ended. See `activity.py`."""
+
+    NEW = "new"
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    WAITING_FOR_APPROVAL = "waiting_for_approval"
+    WAITING_FOR_RESULT = "waiting_for_result"
+    STALLED = "stalled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    LIMIT_REACHED = "limit_reached"
+    TIMED_OUT = "timed_out"
+
+
+class StallReason(StrEnum):
+    NO_WORKER = "no_worker"
+    WORKER_LOST = "worker_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    state: ActivityState
+    reason: StallReason | None = None
+    """Why the session is stalled. None in all other states."""
+
+
 class TurnStatus(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
@@ -62,6 +91,7 @@ class Session:
     """The agent as resolved at creation, including overrides."""
     environment_id: str
     status: SessionStatus
+    activity: Activity = Activity(ActivityState.NEW)
     title: str | None
     metadata: dict[str, str]
     context: JsonObject

@@ -78,9 +78,34 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
 from session s, head h
 
 -- name: session
-select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+-- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
+-- activity. Each is read by a primary key, and the last turn only if no turn is open.
+select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
+       h.wake, h.turn_id is not null as has_open_turn,
+       h.turn_id is not null and exists (
+           select from approvals a where a.session_id = h.session_id and a.closed_at is null) as needs_approval,
+       case when h.holder is not null then exists (
+           select from workers w where w.id = h.holder and w.lease_until > now()) end as holder_alive,
+       exists (select from workers w where w.lease_until > now()) as any_worker_alive,
+       case when h.turn_id is null then (
+           select t.status from turns t where t.session_id = h.session_id order by t.id desc limit 1) end as last_turn
 from sessions s join session_heads h on h.session_id = s.id
 where s.id = $1 and s.organisation = $2
+
+-- name: activity_counts
+-- The sessions that have work or a pending approval, by the columns that determine their activity (see `session`).
+select status, wake, has_open_turn, needs_approval, holder_alive, any_worker_alive, count(*) as sessions
+from (
+    select h.status, h.wake, h.turn_id is not null as has_open_turn, asks.session_id is not null as needs_approval,
+           case when h.holder is not null then coalesce(w.lease_until > now(), false) end as holder_alive,
+           exists (select from workers where lease_until > now()) as any_worker_alive
+    from (select session_id from active_sessions union select session_id from approvals where closed_at is null) a
+    join session_heads h on h.session_id = a.session_id
+    left join workers w on w.id = h.holder
+    left join (select distinct session_id from approvals where closed_at is null) asks on asks.session_id = h.session_id
+) facts
+where status <> 'idle' or wake or needs_approval
+group by 1, 2, 3, 4, 5, 6
 
 -- name: update_session
 update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, updated_at = now() where id = $1

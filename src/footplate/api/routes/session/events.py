@@ -74,7 +74,8 @@ async def respond_with_page(request: Request, principal: Principal, session_id: 
     next_page = (
         pagination.encode_number_cursor("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
     )
-    return list_response([to_wire(row) for row in rows[:limit]], next_page=next_page)
+    data = [{**to_wire(row), "position": str(row.seq)} for row in rows[:limit]]
+    return list_response(data, next_page=next_page)
 
 
 @router.get(

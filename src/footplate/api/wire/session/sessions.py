@@ -141,6 +141,7 @@ def serialize_session(session: Session) -> JsonObject:
         "agent": fill_default_policies(session.agent),
         "environment_id": session.environment_id,
         "status": session.status.value,
+        "activity": {"state": session.activity.state.value, "reason": session.activity.reason},
         "title": session.title,
         "metadata": {**session.metadata},
         "context": session.context,

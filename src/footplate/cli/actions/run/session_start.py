@@ -5,7 +5,7 @@ follows the turn to its end.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from footplate.cli import defaults
 from footplate.cli.actions import projects as project_actions
@@ -20,6 +20,12 @@ from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.turn_views import TurnView
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
 from footplate.client.pagination import drop_none
+
+_ID_PREFIX: Final = "sesn_"
+_ID_LENGTH: Final = 31
+_MAX_CANDIDATES: Final = 5
+_MAX_COMPLETED_SESSIONS: Final = 1000
+_TOOL_RESULTS: Final = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,10 @@ class ForkRequest:
     session: str
     at: str
     """Id or position of an event. `last` is the newest."""
+    turn: int | None = None
+    """Number of the turn at whose end the fork starts, instead of an event. The session's first turn is 1."""
+    last_tool: bool = False
+    """The fork starts at the result of the last tool call, instead of an event."""
     agent: str | None = None
     model: str | None = None
     title: str | None = None
@@ -116,9 +126,9 @@ async def attach_session(client: AsyncFootplate, session_id: str, view: TurnView
 
 
 async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
-    """Resolves `last` to the session last used from this machine, or else to the newest session."""
+    """Resolves the start of an id, and `last` to the session last used from this machine, or else to the newest."""
     if wanted != "last":
-        return wanted
+        return await _complete_session_id(client, wanted)
     known = saved_ids.recall_id(client.base_url, "session")
     if known and await _session_exists(client, known):
         return known
@@ -126,6 +136,28 @@ async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
     if not newest:
         raise ClientError("There are no sessions yet.", help_text='Start one: footplate run "…"')
     return newest[0].id
+
+
+async def _complete_session_id(client: AsyncFootplate, start: str) -> str:
+    """Completes the start of an id that only one of the newest sessions has. Unknown ids are left to the server."""
+    if not start.startswith(_ID_PREFIX) or len(start) >= _ID_LENGTH:
+        return start
+    found: list[str] = []
+    seen = 0
+    async for session in client.sessions.list(limit=100, include_archived=True):
+        seen += 1
+        if session.id.startswith(start):
+            found.append(session.id)
+        # Ids are in the order of creation, and the list starts with the newest.
+        if len(found) > _MAX_CANDIDATES or session.id < start or seen == _MAX_COMPLETED_SESSIONS:
+            break
+    if len(found) > 1:
+        more = " and others" if len(found) > _MAX_CANDIDATES else ""
+        raise ClientError(
+            f"Several session IDs start with {start}: {', '.join(found[:_MAX_CANDIDATES])}{more}.",
+            help_text="Type more of the ID.",
+        )
+    return found[0] if found else start
 
 
 async def _session_exists(client: AsyncFootplate, session_id: str) -> bool:
@@ -152,12 +184,32 @@ async def _build_message(client: AsyncFootplate, request: RunRequest) -> dict[st
 async def fork_session(client: AsyncFootplate, request: ForkRequest, **fields: Any) -> Session:
     """Forks a session, which is not changed. The fork becomes the last used session."""
     session_id = await resolve_session_id(client, request.session)
-    at = None if request.at == "last" else int(request.at) if request.at.isdecimal() else request.at
+    at = await _find_fork_point(client, session_id, request)
     agent_id = await _resolve_agent(client, request.agent) if request.agent else None
     others = drop_none(agent=agent_id, model=request.model, title=request.title)
     forked = await client.sessions.fork(session_id, at=at, **others, **fields)
     saved_ids.remember_ids(client.base_url, session=forked.id)
     return forked
+
+
+async def _find_fork_point(client: AsyncFootplate, session_id: str, request: ForkRequest) -> str | int | None:
+    """Returns the id or position of the last event to include. None: the newest event."""
+    if request.turn is not None:
+        turns = [turn async for turn in client.turns.list(session_id, limit=100)][::-1]
+        if request.turn > len(turns):
+            raise ClientError(
+                f"Session {session_id} has {len(turns)} turns, so there is no turn {request.turn}.",
+                help_text=f"`footplate show {session_id}` lists the turns.",
+            )
+        return turns[request.turn].first_seq - 1 if request.turn < len(turns) else None
+    if request.last_tool:
+        results = await client.events.list(session_id, limit=1, order="desc", types=_TOOL_RESULTS).page()
+        if not results.data:
+            raise ClientError(
+                f"Session {session_id} has no result of a tool call.", help_text="Use --turn or --at instead."
+            )
+        return results.data[0].id
+    return None if request.at == "last" else int(request.at) if request.at.isdecimal() else request.at
 
 
 async def _continue_in_fork(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:  # noqa: ARG001 - same signature as its siblings

@@ -1,0 +1,53 @@
+"""Derives what a session is doing from its rows. The reference API's `status` is `idle` in most of these states.
+
+Nothing is stored: the head, the worker's lease, pending approvals and the last turn already determine the state.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionStatus, StallReason
+
+COUNTED_STATES: Final = (
+    ActivityState.QUEUED,
+    ActivityState.RUNNING,
+    ActivityState.RETRYING,
+    ActivityState.WAITING_FOR_APPROVAL,
+    ActivityState.STALLED,
+)
+"""The states whose sessions can be counted without reading every session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityFacts:
+    """The facts about a session that determine its activity."""
+
+    status: SessionStatus
+    has_input: bool
+    """A message, result or decision that no turn has processed yet."""
+    has_open_turn: bool
+    needs_approval: bool
+    holder_alive: bool | None
+    """Whether the worker that holds the session has a valid lease. None: no worker holds it."""
+    any_worker_alive: bool
+    last_turn: str | None
+    """The status of the last turn if it has ended. None: there is no turn."""
+
+
+def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one return for each state
+    has_work = facts.status is not SessionStatus.IDLE or facts.has_input
+    if has_work and not facts.any_worker_alive:
+        return Activity(ActivityState.STALLED, StallReason.NO_WORKER)
+    if facts.status is SessionStatus.RUNNING and facts.holder_alive is False:
+        return Activity(ActivityState.STALLED, StallReason.WORKER_LOST)
+    if facts.needs_approval:
+        return Activity(ActivityState.WAITING_FOR_APPROVAL)
+    if facts.status is SessionStatus.RESCHEDULING:
+        return Activity(ActivityState.RETRYING)
+    if facts.status is SessionStatus.RUNNING and facts.holder_alive:
+        return Activity(ActivityState.RUNNING)
+    if has_work:
+        return Activity(ActivityState.QUEUED)
+    if facts.has_open_turn:
+        return Activity(ActivityState.WAITING_FOR_RESULT)
+    return Activity(ActivityState(facts.last_turn)) if facts.last_turn else Activity(ActivityState.NEW)
