@@ -121,7 +121,7 @@ async def test_without_a_server_commands_exit_7_with_a_hint(footplate: Footplate
     assert result.code == 7
     response = json.loads(result.out)
     assert (response["error"]["code"], response["exit_code"]) == ("unreachable", 7)
-    assert "footplate config list" in response["error"]["help"]
+    assert "`footplate dev` starts a server" in response["error"]["help"]
 
 
 async def test_dev_rejects_an_unknown_scenario_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:

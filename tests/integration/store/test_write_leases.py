@@ -75,7 +75,7 @@ async def test_a_waiter_that_times_out_learns_the_holder_and_since_when(cell: Ce
     assert error.status == 409
     assert "the branch main: the merge of session sesn_1, since 20" in error.message
     assert "The request waited 0 s" in error.message
-    assert "1 more" in error.message
+    assert "waiting ahead of this request: 1." in error.message
     assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
     async with leases.hold(organisation, TARGET, owner="late", wait=5):  # no queue entry of theirs remains
         pass
