@@ -26,7 +26,7 @@ from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import CheckoutTarget, Environments
 from footplate.domain.ports.harness import MAX_READ_BYTES, CommandResult
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.projects.project import BaseCommit, SessionProject
+from footplate.domain.projects.project import BaseCommit, SessionProject, Trust
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
@@ -364,6 +364,8 @@ async def test_a_session_starts_from_a_given_commit(host: Host) -> None:
     git(user, "reset", "-q", "--hard")
     base = await host.trees.resolve_base("default", project(), commit)
     assert (base.commit, base.branch) == (commit, "main")
+    trusted = replace(project(), trust=Trust.ALL, base=BaseCommit.load(base.record))
+    assert trusted.trust is Trust.NOTHING, "a selected commit may have files that nobody reviewed"
     tree = await host.check_out(replace(project(), base=base))
     assert (tree / "file").read_text() == "two\n"
     with pytest.raises(NoRepository, match="cannot be fetched"):

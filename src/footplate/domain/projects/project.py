@@ -94,10 +94,13 @@ class BaseCommit:
     """The project's name at that time. Its directory keeps this name."""
     tree: str | None = None
     """The id of the commit's git tree. None in logs of older versions."""
+    is_selected: bool = False
+    """Whether the caller selected the commit, which need not be on a branch, so nobody may have reviewed it."""
 
     @property
     def record(self) -> JsonObject:
-        return {"commit": self.commit, "branch": self.branch, "name": self.name, "tree": self.tree}
+        selected: JsonObject = {"selected": True} if self.is_selected else {}
+        return {"commit": self.commit, "branch": self.branch, "name": self.name, "tree": self.tree, **selected}
 
     @classmethod
     def load(cls, stored: Json) -> "BaseCommit | None":
@@ -105,7 +108,7 @@ class BaseCommit:
             return None
         commit, tree = (found if isinstance(found := stored.get(key), str) else None for key in ("commit", "tree"))
         branch, name = (str(stored.get(key) or "") for key in ("branch", "name"))
-        return cls(commit, branch, name, tree)
+        return cls(commit, branch, name, tree, is_selected=stored.get("selected") is True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,11 @@ class SessionProject:
     branch: str | None = None
     base: BaseCommit | None = None
     """None: no turn has begun yet."""
+
+    def __post_init__(self) -> None:
+        """Trust no file of a commit that the caller selected: it would decide which programs run."""
+        if self.base is not None and self.base.is_selected:
+            object.__setattr__(self, "trust", Trust.NOTHING)
 
     @property
     def base_commit(self) -> str | None:

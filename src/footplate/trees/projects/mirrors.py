@@ -104,7 +104,7 @@ class Mirrors:
                 if remote.refs != await _list_local_refs(git):
                     await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
                 base = _select_base(remote, project, source)
-                base = base if commit is None else replace(base, commit=commit)
+                base = base if commit is None else replace(base, commit=commit, is_selected=True)
                 if base.commit is not None and not await has_commit(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # in the source, but on no branch
                 if base.commit is not None:
