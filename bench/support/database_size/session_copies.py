@@ -70,7 +70,7 @@ async def _copy_statement(connection: "asyncpg.Connection[asyncpg.Record]", tabl
     """Returns an `insert … select` statement that copies the template's rows, for the copies $2 to $3."""
     rows = await connection.fetch(
         "select attname from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped"
-        " order by attnum",
+        " and attgenerated = '' order by attnum",
         table,
     )
     columns = [row["attname"] for row in rows]
