@@ -63,7 +63,11 @@ def load_result(claim: str) -> Result | None:
 
 
 def _describe_commit() -> str:
-    """Returns the commit, marked if tracked files have changed since."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=10"]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    """Returns the commit, marked if tracked files other than results have changed since."""
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    return f"{commit}-dirty" if _git("status", "--porcelain", "-uno", "--", ".", ":!bench/results") else commit
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True)
     return done.stdout.strip()
