@@ -470,6 +470,24 @@ async def test_files_are_uploaded_downloaded_and_deleted(cell: Cell, tmp_path: P
     assert (await cell.run("files", "get", made["id"])).code == 1
 
 
+async def test_a_member_gets_a_key_that_is_rotated_and_revoked(cell: Cell) -> None:
+    member = await _json(cell, "member", "members", "add", "ann", "--role", "viewer")
+    assert member in await _json(cell, "members", "members", "ls")
+    created = await cell.run(
+        "api-keys", "create", "--name", "laptop", "--member", member["id"], "--role", "member", "--profile", "local"
+    )
+    (key,) = [each for each in await _json(cell, "api-keys", "api-keys", "ls") if each["name"] == "laptop"]
+    assert (key["member_name"], key["roles"]) == ("ann", ["member"])
+    address = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{cell.port}"}
+    refused = await cell.run("ls", FOOTPLATE_API_KEY=created.out.strip(), **address)
+    assert (refused.code, "needs one of the roles" in refused.err) == (1, True), refused
+    rotated = await cell.run("api-keys", "rotate", key["id"])
+    await cell.run("members", "roles", member["id"], "--role", "member")
+    assert (await cell.run("ls", FOOTPLATE_API_KEY=rotated.out.strip(), **address)).code == 0
+    assert (await _json(cell, "api-key", "api-keys", "revoke", key["id"]))["revoked_at"] is not None
+    assert "ann" in (await cell.run("members", "disable", member["id"])).out
+
+
 async def test_a_transcript_is_imported_and_exported(cell: Cell, tmp_path: Path) -> None:
     message = {"role": "user", "content": "Remember the blue door"}
     line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "theirs", "message": message}

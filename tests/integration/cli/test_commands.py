@@ -33,7 +33,6 @@ COMMANDS = [
         ("doctor",),
         ("gc",),
         ("env",),
-        ("api-keys", "create"),
         ("version",),
     ),
     *(
@@ -61,6 +60,8 @@ COMMANDS = [
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
     *(("files", name) for name in ("ls", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
+    *(("members", name) for name in ("ls", "add", "roles", "disable", "enable")),
+    *(("api-keys", name) for name in ("create", "ls", "rotate", "revoke")),
     *(("policy", name) for name in ("explain", "replay")),
     *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),

@@ -101,7 +101,7 @@ async def test_text_is_returned_unchanged(pages: PageServer, body: bytes, conten
 @pytest.mark.parametrize("content_type", ["image/png", "application/pdf", "application/octet-stream", "video/mp4"])
 async def test_other_types_are_refused(pages: PageServer, content_type: str) -> None:
     pages.responses["/"] = ok(b"\x89PNG", content_type)
-    with pytest.raises(ToolFailure, match=f"is {content_type}. web_fetch reads only HTML"):
+    with pytest.raises(ToolFailure, match=f"has the type {content_type}. web_fetch reads only HTML"):
         await web().fetch(pages.url())
 
 

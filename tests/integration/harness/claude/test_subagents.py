@@ -192,7 +192,7 @@ async def test_only_the_agents_own_subagents_run_and_only_as_configured(runner: 
     results = [event for event in runner.turn_events() if event.type == ev.AGENT_TOOL_RESULT]
     assert [event.body["is_error"] for event in results] == [True, True, True]
     assert "scout, The Cook, mute" in text_of(results[0])
-    assert "cannot be set in the call: model. Remove them" in text_of(results[2])
+    assert "cannot be set in a call: model. Remove them" in text_of(results[2])
     assert len(runner.model.requests()) == 4
 
 
