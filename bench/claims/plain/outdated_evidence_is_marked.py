@@ -17,8 +17,9 @@ from typing import Final
 
 from bench.ci import fresh_clone
 from bench.prove.figure import MAX_HEADLINE_LENGTH, Figure, require
+from bench.prove.loaded_files import ROOT
 from bench.prove.page import parse_states
-from bench.prove.results import RESULTS, ROOT
+from bench.prove.results import RESULTS
 
 _CLAIMS: Final = ("box-10", "core-1")
 _LOADED_BY_WORKERS: Final = (
