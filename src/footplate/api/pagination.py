@@ -1,25 +1,37 @@
-"""Encodes and decodes the page cursors of lists. A cursor is opaque to clients, bound to one list and one order, and
-validated before use.
+"""Encodes and decodes the page cursors of lists, and responds with a page. A cursor is opaque to clients, bound to one
+list and one order, and validated before use.
 """
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import orjson
+from starlette.responses import Response
 
+from footplate.api.json_responses import list_response
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
-from footplate.domain.pagination import Order
+from footplate.domain.pagination import Order, Page
 
 _MAX_SEQ: Final = 2**63 - 1
 _MAX_LENGTH: Final = 1024
 
 Position = tuple[datetime, str]
 T = TypeVar("T")
+
+
+class ListedRow(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+R = TypeVar("R", bound=ListedRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,22 @@ def cut_page(
     if backwards:
         return page, PageCursors(after, before if more else None)
     return page, PageCursors(after if more else None, before if cursor is not None else None)
+
+
+async def list_newest_first(
+    kind: str,
+    page: Page,
+    cursor_text: str | None,
+    read: Callable[[Page], Awaitable[Sequence[R]]],
+    serialize: Callable[[R], Json],
+) -> Response:
+    """Responds with one page of a list. `page` has the limit and filters of the request, `cursor_text` its cursor."""
+    cursor = decode_row_cursor(kind, cursor_text, "desc")
+    rows = await read(replace(page, limit=page.limit + 1, after=cursor.position if cursor else None))
+    page_rows, cursors = cut_page(
+        kind, rows, lambda row: (row.created_at, row.id), limit=page.limit, order="desc", cursor=cursor
+    )
+    return list_response([serialize(row) for row in page_rows], next_page=cursors.next_page)
 
 
 def _encode(parts: list[Json]) -> str:

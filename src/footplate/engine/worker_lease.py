@@ -1,5 +1,5 @@
-"""Renews this worker's lease in the database. A turn is told to stop when the lease expires or another worker claims
-the turn.
+"""Renews this worker's lease in the database. A turn is stopped when the lease expires or another worker claims the
+turn.
 
 No command may outlive the lease, even if the machine is suspended. The worker therefore renews the lease in this order:
 

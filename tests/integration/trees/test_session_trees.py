@@ -365,7 +365,7 @@ async def test_a_session_starts_from_a_given_commit(host: Host) -> None:
     base = await host.trees.resolve_base("default", project(), commit)
     assert (base.commit, base.branch) == (commit, "main")
     trusted = replace(project(), trust=Trust.ALL, base=BaseCommit.load(base.record))
-    assert trusted.trust is Trust.NOTHING, "a selected commit may have files that nobody reviewed"
+    assert trusted.trust is Trust.NOTHING, "a selected commit may have unreviewed files"
     tree = await host.check_out(replace(project(), base=base))
     assert (tree / "file").read_text() == "two\n"
     with pytest.raises(NoRepository, match="cannot be fetched"):

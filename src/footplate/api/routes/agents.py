@@ -1,5 +1,7 @@
 """`/v1/agents`: creates, lists, updates and archives agents. Agents are versioned, and they are never deleted."""
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -56,19 +58,14 @@ async def _resolve_multiagent(
 )
 async def list_agents(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListAgents)
-    cursor = pagination.decode_row_cursor("agents", query.page, "desc")
     page = Page(
-        limit=query.limit + 1,
-        after=cursor.position if cursor else None,
+        limit=query.limit,
         created_gte=query.created_at_gte,
         created_lte=query.created_at_lte,
         include_archived=query.include_archived,
     )
-    rows = await get_services(request).reads.agents(principal, page)
-    page_rows, page_cursors = pagination.cut_page(
-        "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response([agents.serialize_agent(row) for row in page_rows], next_page=page_cursors.next_page)
+    read = partial(get_services(request).reads.agents, principal)
+    return await pagination.list_newest_first("agents", page, query.page, read, agents.serialize_agent)
 
 
 @router.get("/{agent_id}", response_model=response_models.Agent, openapi_extra=describe_request(query=ChooseVersion))

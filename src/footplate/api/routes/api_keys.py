@@ -4,12 +4,14 @@ A response that contains a secret is not stored for retries, so no secret is in 
 create a key fails, because the name is taken.
 """
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -41,15 +43,9 @@ async def create_key(request: Request, principal: Caller) -> Response:
 )
 async def list_keys(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListMembers)
-    cursor = pagination.decode_row_cursor("api_keys", query.page, "desc")
-    page = Page(
-        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
-    )
-    rows = await get_services(request).reads.api_keys(principal, page)
-    page_rows, page_cursors = pagination.cut_page(
-        "api_keys", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response([members.serialize_key(row) for row in page_rows], next_page=page_cursors.next_page)
+    page = Page(limit=query.limit, include_archived=query.include_archived)
+    read = partial(get_services(request).reads.api_keys, principal)
+    return await pagination.list_newest_first("api_keys", page, query.page, read, members.serialize_key)
 
 
 @router.get("/{key_id}", response_model=ApiKeyResponse)

@@ -2,12 +2,14 @@
 agent's commands run and what they can access.
 """
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -47,18 +49,10 @@ async def create_environment(request: Request, principal: Caller) -> Response:
 )
 async def list_environments(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListEnvironments)
-    cursor = pagination.decode_row_cursor("environments", query.page, "desc")
-    page = Page(
-        limit=query.limit + 1,
-        after=cursor.position if cursor else None,
-        include_archived=query.include_archived,
-    )
-    rows = await get_services(request).reads.environments(principal, page)
-    page_rows, page_cursors = pagination.cut_page(
-        "environments", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response(
-        [environments.serialize_environment(row) for row in page_rows], next_page=page_cursors.next_page
+    page = Page(limit=query.limit, include_archived=query.include_archived)
+    read = partial(get_services(request).reads.environments, principal)
+    return await pagination.list_newest_first(
+        "environments", page, query.page, read, environments.serialize_environment
     )
 
 

@@ -1,11 +1,13 @@
 """`/v1/members`: creates, lists, changes and disables the people and service accounts of the organisation."""
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_query
@@ -39,15 +41,9 @@ async def create_member(request: Request, principal: Caller) -> Response:
 )
 async def list_members(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListMembers)
-    cursor = pagination.decode_row_cursor("members", query.page, "desc")
-    page = Page(
-        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
-    )
-    rows = await get_services(request).reads.members(principal, page)
-    page_rows, page_cursors = pagination.cut_page(
-        "members", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response([members.serialize_member(row) for row in page_rows], next_page=page_cursors.next_page)
+    page = Page(limit=query.limit, include_archived=query.include_archived)
+    read = partial(get_services(request).reads.members, principal)
+    return await pagination.list_newest_first("members", page, query.page, read, members.serialize_member)
 
 
 @router.get("/{member_id}", response_model=MemberResponse)

@@ -1,11 +1,13 @@
 """`/v1/projects`: creates, lists, updates and archives projects. A project is a repository that sessions work on."""
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -64,15 +66,9 @@ async def list_projects(request: Request, principal: Caller) -> Response:
     path = (
         None if query.path is None else normalize_path(query.path, resolve_projects_root(root, principal.organisation))
     )
-    cursor = pagination.decode_row_cursor("projects", query.page, "desc")
-    page = Page(
-        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
-    )
-    rows = await services.reads.projects(principal, page, path=path)
-    page_rows, page_cursors = pagination.cut_page(
-        "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response([projects.serialize_project(row) for row in page_rows], next_page=page_cursors.next_page)
+    page = Page(limit=query.limit, include_archived=query.include_archived)
+    read = partial(services.reads.projects, principal, path=path)
+    return await pagination.list_newest_first("projects", page, query.page, read, projects.serialize_project)
 
 
 @router.get("/{project_id}", response_model=response_models.Project)

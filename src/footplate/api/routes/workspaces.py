@@ -2,12 +2,14 @@
 session can be created with all of them.
 """
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
+from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -42,15 +44,9 @@ async def create_workspace(request: Request, principal: Caller) -> Response:
 )
 async def list_workspaces(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListWorkspaces)
-    cursor = pagination.decode_row_cursor("workspaces", query.page, "desc")
-    page = Page(
-        limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived
-    )
-    rows = await get_services(request).reads.workspaces(principal, page)
-    page_rows, page_cursors = pagination.cut_page(
-        "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
-    )
-    return list_response([projects.serialize_workspace(row) for row in page_rows], next_page=page_cursors.next_page)
+    page = Page(limit=query.limit, include_archived=query.include_archived)
+    read = partial(get_services(request).reads.workspaces, principal)
+    return await pagination.list_newest_first("workspaces", page, query.page, read, projects.serialize_workspace)
 
 
 @router.get("/{workspace_id}", response_model=response_models.Workspace)

@@ -18,11 +18,11 @@ def referenced_call(event: Event) -> str | None:
 
 async def find_missing_calls(client: AsyncFootplate, session_id: str, shown: Sequence[Event]) -> list[Event]:
     """Returns the calls that these events refer to but do not contain, and the decisions on them, oldest first."""
-    missing = {call for event in shown if (call := referenced_call(event))} - {event.id for event in shown}
+    shown_ids = {event.id for event in shown}
+    missing = {call for event in shown if (call := referenced_call(event))} - shown_ids
     found: list[Event] = []
     if not missing:
         return found
-    shown_ids = {event.id for event in shown}
     async for event in client.events.list(session_id, limit=100, order="desc", types=[*TOOL_USES, _DECISION]):
         if event.id not in shown_ids and (event.id in missing or event.tool_use_id in missing):
             found.append(event)

@@ -12,6 +12,7 @@ from typing import Final
 
 from footplate.cli.follow import approval_prompt
 from footplate.cli.follow.approval_prompt import TypedDecision
+from footplate.cli.follow.earlier_calls import TOOL_USES
 from footplate.cli.json_output_models import RunResult
 from footplate.cli.render import terminal_io
 from footplate.cli.render.turn_views import TurnView
@@ -20,7 +21,6 @@ from footplate.client.response_models import Event
 
 _SUBAGENT_TOOL: Final = "Agent"
 """The call that starts a subagent waits for approval in the same way as the subagent's calls."""
-_TOOL_USE_EVENTS: Final = frozenset({"agent.tool_use", "agent.mcp_tool_use"})
 _WITHDRAWING_EVENTS: Final = frozenset(
     {"session.status_running", "session.status_idle", "session.status_terminated", "session.deleted"}
 )
@@ -153,7 +153,7 @@ class LiveApprovalView:
             if not is_parked:  # otherwise the result says how to decide
                 self.show_note(
                     f"Still pending. To decide, run `footplate approve {approval.id}` or "
-                    f"`footplate deny {approval.id}`. The call is denied if nobody decides in time."
+                    f"`footplate deny {approval.id}`. The call is denied if there is no decision in time."
                 )
             return False
         try:
@@ -175,6 +175,6 @@ class LiveApprovalView:
 
 def _waits_while_running(event: Event) -> bool:
     """Whether the turn keeps running while this call waits. Calls of the main agent park the turn instead."""
-    if event.type not in _TOOL_USE_EVENTS or event.evaluated_permission != "ask":
+    if event.type not in TOOL_USES or event.evaluated_permission != "ask":
         return False
     return event.session_thread_id is not None or event.name == _SUBAGENT_TOOL

@@ -91,7 +91,7 @@ class TurnFollower:
         return self._result(await self._find_turn(self._turn_input_id or input_id))
 
     async def _watch(self, after: str, input_id: str | None, *, show_all: bool) -> None:
-        """Shows events until the turn ends, or until it is parked and nobody is asked."""
+        """Shows events until the turn ends, or until it is parked and the user is not asked."""
         stream = self._client.events.stream(self._session_id, after=after, on_connection=self._view.connection_changed)
         async with aclosing(cast("Any", stream)) as events:
             async for event in events:

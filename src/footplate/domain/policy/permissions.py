@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from footplate.domain.errors import Forbidden
 from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission, permissions_of
 
 TOOL_NAMES: Final = {
     "bash": "Bash",
@@ -26,8 +27,6 @@ TOOL_NAMES: Final = {
 
 
 POLICY_ADMIN: Final = "policy_admin"
-POLICY_WRITER_ROLES: Final = frozenset({"admin", POLICY_ADMIN})
-"""Roles that may write the rules of an organisation or a project. The first API key has `admin`."""
 
 
 class PermissionOutcome(StrEnum):
@@ -111,7 +110,7 @@ def check_policy_writer(principal: Principal, owner: str) -> None:
     Rules of an agent or a session need no role: they cannot remove rules of higher layers, and what they allow only
     replaces the default.
     """
-    if not principal.roles & POLICY_WRITER_ROLES:
+    if Permission.CHANGE_POLICY not in permissions_of(principal.roles):
         raise Forbidden(
             f"Writing the rules of {owner} needs the role 'admin' or {POLICY_ADMIN!r}, "
             "which this API key does not have.",

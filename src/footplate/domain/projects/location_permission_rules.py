@@ -16,7 +16,8 @@ from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Forbidden
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.policy.permissions import POLICY_ADMIN, POLICY_WRITER_ROLES
+from footplate.domain.organisations.roles import Permission, permissions_of
+from footplate.domain.policy.permissions import POLICY_ADMIN
 from footplate.domain.projects.project import Project
 
 _RULES: Final = ("deny", "ask", "allow", "hooks")
@@ -105,7 +106,7 @@ def _record(project: Project) -> JsonObject:
 
 
 def _check_role(principal: Principal, action: str) -> None:
-    if not principal.roles & POLICY_WRITER_ROLES:
+    if Permission.CHANGE_POLICY not in permissions_of(principal.roles):
         raise Forbidden(
             f"{action} needs the role 'admin' or {POLICY_ADMIN!r}, which this API key does not have.",
             help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",

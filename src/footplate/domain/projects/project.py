@@ -95,7 +95,7 @@ class BaseCommit:
     tree: str | None = None
     """The id of the commit's git tree. None in logs of older versions."""
     is_selected: bool = False
-    """Whether the caller selected the commit, which need not be on a branch, so nobody may have reviewed it."""
+    """Whether the caller selected the commit, which need not be on a branch and may be unreviewed."""
 
     @property
     def record(self) -> JsonObject:

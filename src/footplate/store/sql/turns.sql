@@ -129,8 +129,8 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 -- name: end_turn
 -- Ends or parks a turn. The caller holds the head's lock and has appended the last events in the same transaction. Returns
 -- whether the session has more work, and sets the wake flag if so: if Temporal loses its state now, the sweep finds the
--- session. A parked turn whose results have all arrived already is not idle: the next claim
--- resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked.
+-- session. A parked turn whose results have all arrived already is not idle: the next claim resumes it. A parked turn that
+-- resumes obeys only interrupts that arrived after it was parked.
 with turn as (
     update turns
     set status = $4, result = $5, ended_at = case when $6 then now() end,

@@ -1,6 +1,6 @@
 """Runs tool calls that were approved while their turn was suspended, before the Claude Code CLI starts again.
 
-The CLI ignores a call that has no result, and cannot be told to run a single call. The worker therefore runs the call
+The CLI ignores a call that has no result, and has no command to run a single call. The worker therefore runs the call
 with the tools of the `native` harness, and writes the result to the transcript. An entry in the log marks the start of
 the call, so that the call runs at most once.
 """

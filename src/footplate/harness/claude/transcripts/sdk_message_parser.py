@@ -109,8 +109,8 @@ class ToolResults:
 
     results: tuple[ToolResult, ...]
     is_rejection: bool = False
-    """Whether the CLI wrote them for calls that it calls rejected by the user. Nobody is asked inside the CLI, so it
-    stopped them for an interrupt, maybe while they were running."""
+    """Whether the CLI wrote them for calls that it calls rejected by the user. The user is never asked inside the CLI,
+    so it stopped them for an interrupt, maybe while they were running."""
 
 
 @dataclass(frozen=True, slots=True)
