@@ -32,6 +32,9 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
+        if "session_id" in request.path_params:
+            # First of all, so that a session that is hidden looks like one that does not exist.
+            await get_services(request).reads.check_session_visible(principal, request.path_params["session_id"])
         check_route(principal, request.method, self.path)
         reservation = get_services(request).quotas.open_reservation(principal.id)
         scope["body_reservation"] = reservation

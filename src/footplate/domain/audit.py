@@ -165,10 +165,12 @@ def build_change_entry(action: str, item_id: str, details: JsonObject | None = N
     return AuditEntry(kind="change", layer=layer, session=session, content=content, content_hash=hash_json(content))
 
 
-def build_refusal_entry(method: str, path: str, message: str) -> AuditEntry:
+def build_refusal_entry(method: str, path: str, message: str, *, session_id: str | None = None) -> AuditEntry:
     """Build the entry for a request that the API refused with 403."""
     content = clean_object({"method": method, "path": path[:MAX_PATH_CHARACTERS], "message": message})
-    return AuditEntry(kind="refusal", outcome="deny", content=content, content_hash=hash_json(content))
+    return AuditEntry(
+        kind="refusal", session=session_id, outcome="deny", content=content, content_hash=hash_json(content)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ WORKSPACE: Final = "wksp"
 FILE: Final = "file"
 RESOURCE: Final = "sesrsc"
 MEMBER: Final = "memb"
+TEAM: Final = "team"
 
 
 def new_id(prefix: str) -> str:

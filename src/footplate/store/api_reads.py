@@ -1,6 +1,8 @@
 """All database reads of the API.
 
-Every query filters by organisation, so a resource of another organisation is not found.
+Every query filters by organisation, so a resource of another organisation is not found. Lists contain only what the
+principal can see. For a single session, `check_session_visible` decides, which the API calls for every route of a
+session before anything else.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -12,8 +14,9 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import StoredFile
-from footplate.domain.organisations.members import ApiKey, Member
+from footplate.domain.organisations.members import ApiKey, Member, Team
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import ViewFilter
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.policy.permissions import OrganisationPolicy
@@ -84,7 +87,10 @@ class ApiReads:
 
     async def approval(self, principal: Principal, event_id: str) -> Approval:
         """Returns an approval with its complete input, however large, because a person decides on it."""
-        row = await self._database.fetchrow("approval", event_id, principal.organisation)
+        view = ViewFilter.of(principal)
+        row = await self._database.fetchrow(
+            "approval", event_id, principal.organisation, view.audiences, view.project_ids
+        )
         if row is None:
             raise NotFound("approval", event_id)
         found = approval_edits_and_expiry.load_approval(row)
@@ -104,14 +110,14 @@ class ApiReads:
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
     ) -> Sequence[StoredCall]:
-        return await policy_replay.load_calls(
-            self._database, self._objects, principal.organisation, where, limit=limit, after=after
-        )
+        return await policy_replay.load_calls(self._database, self._objects, principal, where, limit=limit, after=after)
 
     async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         return await policy_replay.load_session_rules(self._database, principal, session_ids)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
+        if principal.project_ids is not None and project_id not in principal.project_ids:
+            raise NotFound("project", project_id)
         return await self._fetch_one(
             projects.load_project, "project", project_id, "project", project_id, principal.organisation
         )
@@ -129,6 +135,12 @@ class ApiReads:
     async def members(self, principal: Principal, page: Page) -> Sequence[Member]:
         return await self._fetch_page(members.load_member, "members", principal, page)
 
+    async def team(self, principal: Principal, team_id: str) -> Team:
+        return await self._fetch_one(members.load_team, "team", team_id, "team", team_id, principal.organisation)
+
+    async def teams(self, principal: Principal, page: Page) -> Sequence[Team]:
+        return await self._fetch_page(members.load_team, "teams", principal, page)
+
     async def api_key(self, principal: Principal, key_id: str) -> ApiKey:
         return await self._fetch_one(members.load_key, "API key", key_id, "api_key", key_id, principal.organisation)
 
@@ -144,20 +156,32 @@ class ApiReads:
         return await self._fetch_page(projects.load_workspace, "workspaces", principal, page)
 
     async def file(self, principal: Principal, file_id: str) -> StoredFile:
-        return await self._fetch_one(files.load_file, "file", file_id, "file", file_id, principal.organisation)
+        audiences = ViewFilter.of(principal).file_audiences
+        return await self._fetch_one(
+            files.load_file, "file", file_id, "file", file_id, principal.organisation, audiences
+        )
 
     async def files(
         self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
     ) -> Sequence[StoredFile]:
         if ids is None:
             return await self._fetch_page(files.load_file, "files", principal, page)
-        rows = await self._database.fetch("files_of", [*ids], principal.organisation)
+        audiences = ViewFilter.of(principal).file_audiences
+        rows = await self._database.fetch("files_of", [*ids], principal.organisation, audiences)
         return [files.load_file(row) for row in rows]
 
     async def session(self, principal: Principal, session_id: str) -> Session:
         return await self._fetch_one(
             row_mapping.load_session, "session", session_id, "session", session_id, principal.organisation
         )
+
+    async def check_session_visible(self, principal: Principal, session_id: str) -> None:
+        view = ViewFilter.of(principal)
+        row = await self._database.fetchrow(
+            "visible_session", session_id, principal.organisation, view.audiences, view.project_ids
+        )
+        if row is None or not row["is_visible"]:
+            raise NotFound("session", session_id)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
         filters: dict[str, Any] = {}
@@ -240,7 +264,7 @@ class ApiReads:
         page: Page,
         filters: Mapping[str, Any] | None = None,
     ) -> Sequence[T]:
-        sql, args = build_page_query(table, principal.organisation, page, filters or {})
+        sql, args = build_page_query(table, principal, page, filters or {})
         async with self._database.connection() as connection:
             rows = await connection.fetch(sql, *args)
         values = [make(row) for row in rows]

@@ -8,6 +8,8 @@ never as part of the SQL text, except for the limit, a number of ours.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import ViewFilter
 from footplate.domain.pagination import Page
 from footplate.store.database import SQL
 
@@ -20,16 +22,35 @@ _SELECTS: Final = {
     " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
     " join sessions t on t.id = a.session_id where a.closed_at is null) s",
     "audit": "select s.* from (select a.*, null::timestamptz as archived_at from audit a) s",
-    "members": "select s.* from (select p.*, disabled_at as archived_at from principals p) s",
+    "members": "select s.* from (select p.*, disabled_at as archived_at from principals p where p.kind <> 'team') s",
+    "teams": "select s.* from (select p.*, p.disabled_at as archived_at, array(select t.member from team_members t"
+    " where t.team = p.id order by 1) as member_ids from principals p where p.kind = 'team') s",
     "api_keys": "select s.* from (select k.*, p.name as member_name, k.revoked_at as archived_at"
     " from api_keys k join principals p on p.id = k.principal) s",
     "workspaces": "select s.* from workspaces s",
     "sessions": SQL["session"].removesuffix("where s.id = $1 and s.organisation = $2"),
 }
+_VISIBLE: Final = "(coalesce(v.owner, v.principal) = any({0}) or v.visible_to = any({0}))"
+_IN_PROJECTS: Final = "(v.project_ids <> '{{}}' and v.project_ids <@ {0}::text[])"
+_AUDIENCE_CONDITIONS: Final = {
+    "sessions": _VISIBLE.replace("v.", "s."),
+    "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
+    # Entries of a session that was deleted stay visible if all members could see it.
+    "audit": "(s.session is null or coalesce((select VISIBLE from sessions v where v.id = s.session), not s.hidden))".replace(
+        "VISIBLE", _VISIBLE
+    ),
+}
+_PROJECT_CONDITIONS: Final = {
+    "sessions": _IN_PROJECTS.replace("v.", "s."),
+    "approvals": f"exists (select from sessions v where v.id = s.session_id and {_IN_PROJECTS})",
+    "audit": f"exists (select from sessions v where v.id = s.session and {_IN_PROJECTS})",
+    "projects": "s.id = any({0})",
+}
+_FILE_CONDITIONS: Final = {"files": "(s.owner = any({0}) or s.visible_to = any({0}))"}
 
 
-def build_page_query(table: str, organisation: str, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    args: list[Any] = [organisation]
+def build_page_query(table: str, principal: Principal, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    args: list[Any] = [principal.organisation]
     where = ["s.organisation = $1"]
 
     def add(condition: str, *values: Any) -> None:
@@ -39,6 +60,14 @@ def build_page_query(table: str, organisation: str, page: Page, filters: Mapping
             numbers.append(f"${len(args)}")
         where.append(condition.format(*numbers))
 
+    view = ViewFilter.of(principal)
+    for conditions, visible in (
+        (_AUDIENCE_CONDITIONS, view.audiences),
+        (_PROJECT_CONDITIONS, view.project_ids),
+        (_FILE_CONDITIONS, view.file_audiences),
+    ):
+        if visible is not None and table in conditions:
+            add(conditions[table], visible)
     if not page.include_archived:
         where.append("s.archived_at is null")
     for operator, bound in (

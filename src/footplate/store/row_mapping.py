@@ -6,6 +6,7 @@ import asyncpg
 
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.visibility import Audience
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.turns import Activity, ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
@@ -76,6 +77,10 @@ def load_session(row: Row) -> Session:
         bases=row["bases"],
         resources=row["resources"],
         permissions=row["permissions"],
+        created_by=row["principal"],
+        owner_id=row["owner"] or row["principal"],
+        owner_name=row.get("owner_name"),
+        audience=Audience.load(row["visible_to"]),
     )
 
 
@@ -89,6 +94,7 @@ def load_activity(row: Row) -> Activity:
             needs_approval=row.get("needs_approval", False),
             holder_alive=row.get("holder_alive"),
             any_worker_alive=row.get("any_worker_alive", True),
+            author_disabled=row.get("author_disabled", False),
             last_turn=row.get("last_turn"),
         )
     )

@@ -18,6 +18,7 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord, 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience, check_may_share
 from footplate.domain.ports.api import (
     AcceptedInputs,
     ForkPoint,
@@ -244,9 +245,11 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         mode: Mode = Mode.INTERACTIVE,
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
+        audience: Audience = EVERYONE,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         project_ids = await projects.choose_projects(self._connection, principal, selection)
+        await members.check_audience(self._connection, principal, audience)
         row = await self._connection.fetchrow(
             SQL["insert_session"],
             session_id,
@@ -263,10 +266,11 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             list(project_ids),
             selection.workspace_id,
             permissions or {},
+            audience.dump(),
         )
         if row is None:
             raise await self._environment_error(principal, environment_id)
-        session = row_mapping.load_session(row)
+        session = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
             accepted = await append_inputs(self._connection, self._objects, principal, session_id, inputs)
             return replace(session, activity=_QUEUED), accepted
@@ -311,7 +315,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             raise await self._environment_error(principal, str(environment_id))
         notice = events.forked(session_id, origin.event_id, origin.seq)
         accepted = await append_notice(self._connection, principal, fork_id, notice)
-        fork = row_mapping.load_session(row)
+        fork = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
             sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
             accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
@@ -329,8 +333,14 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             return old, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
         if new.agent != old.agent:
             _ensure_idle(old, "given other tools")
+        if (new.owner_id, new.audience) != (old.owner_id, old.audience):
+            check_may_share(principal, old.owner_id)
+            await members.check_audience(self._connection, principal, new.audience)
+            await self.check_members(principal, [new.owner_id] if new.owner_id not in {None, old.owner_id} else [])
         await self._connection.execute(
-            SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
+            SQL["update_session"],
+            *(session_id, new.title, new.metadata, clean_object(new.agent), new.permissions),
+            *(new.owner_id, new.audience.dump()),
         )
         notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
@@ -405,6 +415,10 @@ def _changed_fields(old: Session, new: Session) -> JsonObject | None:
         changes["agent"] = fill_default_policies(new.agent)
     if new.permissions != old.permissions:
         changes["permissions"] = new.permissions
+    if new.owner_id != old.owner_id:
+        changes["owner_id"] = new.owner_id
+    if new.audience != old.audience:
+        changes["visibility"] = new.audience.visibility
     return changes
 
 

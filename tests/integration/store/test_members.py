@@ -59,7 +59,7 @@ async def test_a_key_acts_for_its_member_with_the_roles_of_both(cell: Cell) -> N
     assert not await is_valid(cell, secret)
     async with cell.units.unit(admin, None) as unit:
         await unit.update_member(admin, ann.id, roles=None, disabled=False)
-    assert await is_valid(cell, secret)
+    assert not await is_valid(cell, secret), "a key of a disabled member is revoked for good"
 
 
 async def test_revoked_rotated_and_expired_keys_are_refused(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:

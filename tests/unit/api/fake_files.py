@@ -8,6 +8,7 @@ from typing import Protocol
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import Resources, StoredFile
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.sessions.turns import Session
 
 
@@ -49,6 +50,7 @@ class FakeFileUnit:
         mime_type: str,
         size_bytes: int,
         expires_in: int | None,
+        audience: Audience = EVERYONE,
     ) -> StoredFile:
         now = self._files.now()
         file = StoredFile(
@@ -59,6 +61,7 @@ class FakeFileUnit:
             size_bytes=size_bytes,
             created_at=now,
             expires_at=None if expires_in is None else now + timedelta(seconds=expires_in),
+            audience=audience,
         )
         self._files.files.files[file_id] = file
         return file

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
-from footplate.domain.organisations.members import ApiKey, Member
+from footplate.domain.organisations.members import ApiKey, Member, Team
 from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.pagination import Page
 
@@ -18,6 +18,7 @@ _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @dataclass
 class MemberWorld:
     members: dict[str, Member] = field(default_factory=dict)
+    teams: dict[str, Team] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
 
 
@@ -29,6 +30,12 @@ class FakeMemberReads:
 
     async def member(self, _principal: Principal, member_id: str) -> Member:
         return _find(self.member_world.members, "member", member_id)
+
+    async def teams(self, _principal: Principal, page: Page) -> Sequence[Team]:
+        return [*self.member_world.teams.values()][: page.limit]
+
+    async def team(self, _principal: Principal, team_id: str) -> Team:
+        return _find(self.member_world.teams, "team", team_id)
 
     async def api_keys(self, _principal: Principal, page: Page) -> Sequence[ApiKey]:
         return [*self.member_world.keys.values()][: page.limit]
@@ -48,14 +55,41 @@ class FakeMemberUnit:
         return member
 
     async def update_member(
-        self, _principal: Principal, member_id: str, *, roles: Sequence[str] | None, disabled: bool | None
+        self,
+        _principal: Principal,
+        member_id: str,
+        *,
+        roles: Sequence[str] | None,
+        disabled: bool | None,
+        successor_id: str | None = None,
     ) -> Member:
         member = _find(self.member_world.members, "member", member_id)
         changed = replace(
-            member, roles=member.roles if roles is None else roles, disabled_at=_NOW if disabled else None
+            member,
+            roles=member.roles if roles is None else roles,
+            disabled_at=_NOW if disabled else None,
+            successor_id=successor_id,
         )
         self.member_world.members[member_id] = changed
         return changed
+
+    async def check_members(self, _principal: Principal, member_ids: Sequence[str]) -> None:
+        for member_id in member_ids:
+            _find(self.member_world.members, "member", member_id)
+
+    async def create_team(self, principal: Principal, *, name: str, member_ids: Sequence[str]) -> Team:
+        team = Team(id=ids.new_id(ids.TEAM), name=name, member_ids=[], created_at=_NOW)
+        self.member_world.teams[team.id] = team
+        return await self.update_team(principal, team.id, add=member_ids, remove=[])
+
+    async def update_team(
+        self, principal: Principal, team_id: str, *, add: Sequence[str], remove: Sequence[str]
+    ) -> Team:
+        await self.check_members(principal, add)
+        team = _find(self.member_world.teams, "team", team_id)
+        team = replace(team, member_ids=sorted({*team.member_ids, *add} - {*remove}))
+        self.member_world.teams[team_id] = team
+        return team
 
     async def create_api_key(
         self,
@@ -65,6 +99,7 @@ class FakeMemberUnit:
         member_id: str | None,
         roles: Sequence[str],
         expires_at: datetime | None,
+        project_ids: Sequence[str] | None = None,
     ) -> tuple[ApiKey, str]:
         key_id = ids.new_id(ids.API_KEY)
         key = ApiKey(
@@ -76,6 +111,7 @@ class FakeMemberUnit:
             created_at=_NOW,
             created_by=principal.id,
             expires_at=expires_at,
+            project_ids=project_ids,
         )
         self.member_world.keys[key_id] = key
         return key, f"secret of {key_id}"

@@ -13,6 +13,7 @@ from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthen
 from footplate.domain.files.uploaded_files import StoredFile
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.policy.permissions import Layer, OrganisationPolicy
@@ -207,6 +208,11 @@ class FakeReads(FakeMemberReads):
     async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
         return _page(list(self._world.projects.workspaces.values()), principal, page)
 
+    async def check_session_visible(self, principal: Principal, session_id: str) -> None:
+        """Lets unknown sessions pass, as the fakes of some routes have sessions of their own."""
+        if session_id in self._world.sessions:
+            await self.session(principal, session_id)
+
     async def session(self, principal: Principal, session_id: str) -> Session:
         session = self._world.sessions.get(session_id)
         if session is None or session.organisation != principal.organisation:
@@ -386,6 +392,7 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit):
         mode: Mode = Mode.INTERACTIVE,
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
+        audience: Audience = EVERYONE,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -406,6 +413,10 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit):
             project_ids=self._projects.select_projects(principal, selection),
             workspace_id=selection.workspace_id,
             permissions=permissions or {},
+            created_by=principal.id,
+            owner_id=principal.id,
+            owner_name=principal.name,
+            audience=audience,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -34,7 +34,8 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is None:
         return
-    entry = audit.build_refusal_entry(request.method, request.url.path, error.message)
+    session_id = request.path_params.get("session_id")
+    entry = audit.build_refusal_entry(request.method, request.url.path, error.message, session_id=session_id)
     try:
         async with get_services(request).units.unit(principal, None) as unit:
             await unit.record(principal, entry)

@@ -17,8 +17,10 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from footplate.api.errors import TooLarge
 from footplate.api.requests.parsing import read_chunks
 from footplate.api.service_container import get_services
+from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.uploaded_files import UNKNOWN_TYPE, safe_file_name
+from footplate.domain.organisations.visibility import Audience, Visibility
 
 _FORM_OVERHEAD_BYTES: Final = 64 * 1024
 """Bytes that a form may have in addition to its file."""
@@ -26,6 +28,7 @@ _SETTING: Final = "FOOTPLATE_FILE_BYTES"
 _CHUNK_BYTES: Final = 1 << 20
 _FORM: Final = "multipart/form-data"
 _MIME_TYPE_PATTERN: Final = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
+_FIELDS: Final = frozenset({"file", "expires_in_seconds", "visibility", "team_id"})
 _MIN_EXPIRY_SECONDS, _MAX_EXPIRY_SECONDS = 3600, 7_776_000
 
 
@@ -37,11 +40,13 @@ class Upload:
     size: int
     digest: bytes
     expires_in: int | None
+    audience: Audience
 
     @property
     def identity(self) -> bytes:
         """Stands for the whole request when retries are recognised: each attempt encodes its form differently."""
-        return b"%s\0%s\0%d\0%s" % (self.filename.encode(), self.mime_type.encode(), self.expires_in or 0, self.digest)
+        fields = (self.filename, self.mime_type, str(self.expires_in or 0), self.audience.dump())
+        return "\0".join(fields).encode() + b"\0" + self.digest
 
     async def chunks(self) -> AsyncIterator[bytes]:
         await self.file.seek(0)
@@ -66,7 +71,7 @@ async def receive_upload(request: Request) -> AsyncIterator[Upload]:
 
 
 async def _parse_form(request: Request, limit: int) -> FormData:
-    parser = MultiPartParser(request.headers, _chunks(request, limit + _FORM_OVERHEAD_BYTES), max_files=1, max_fields=1)
+    parser = MultiPartParser(request.headers, _chunks(request, limit + _FORM_OVERHEAD_BYTES), max_files=1, max_fields=3)
     try:
         return await parser.parse()
     except (MultiPartException, KeyError, UnicodeError) as error:
@@ -81,7 +86,7 @@ async def _chunks(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
 
 
 async def _parse_upload(form: FormData, limit: int) -> Upload:
-    unknown = next((name for name in form if name not in {"file", "expires_in_seconds"}), None)
+    unknown = next((name for name in form if name not in _FIELDS), None)
     if unknown is not None:
         raise InvalidRequest(f"{unknown}: is not a known field", field=unknown)
     file = form.get("file")
@@ -103,6 +108,7 @@ async def _parse_upload(form: FormData, limit: int) -> Upload:
         size=size,
         digest=digest.digest(),
         expires_in=_parse_expiry(form.get("expires_in_seconds")),
+        audience=_parse_audience(form),
     )
 
 
@@ -111,6 +117,13 @@ def _detect_mime_type(file: UploadFile) -> str:
     if declared not in {"", UNKNOWN_TYPE} and _MIME_TYPE_PATTERN.fullmatch(declared):
         return declared
     return mimetypes.guess_type(file.filename or "")[0] or UNKNOWN_TYPE
+
+
+def _parse_audience(form: FormData) -> Audience:
+    visibility, team_id = form.get("visibility", "organisation"), form.get("team_id")
+    if not isinstance(visibility, str) or visibility not in set(Visibility):
+        raise InvalidRequest(f"visibility: must be one of {', '.join(Visibility)}", field="visibility")
+    return parse_audience(visibility, team_id if isinstance(team_id, str) else None)
 
 
 def _parse_expiry(value: UploadFile | str | None) -> int | None:

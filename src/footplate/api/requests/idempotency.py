@@ -30,8 +30,8 @@ from footplate.domain.ports.api import AcceptedInputs, Notifier, StoredResponse,
 ChangeResult = tuple[JsonObject, AcceptedInputs | None]
 """The response body, and the accepted change to announce after the commit."""
 
-_AUDITED_FIELDS: Final = ("version", "project_ids", "permissions")
-"""Fields of a changed object that the audit trail records: those that decide which rules apply."""
+_AUDITED_FIELDS: Final = ("version", "project_ids", "permissions", "visibility", "team_id", "owner")
+"""Fields of a changed object that the audit trail records: those that decide which rules apply, and who can see it."""
 
 log = structlog.get_logger(__name__)
 

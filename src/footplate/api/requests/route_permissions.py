@@ -8,6 +8,7 @@ only its rules require `change_policy`.
 from collections.abc import Mapping
 from typing import Final
 
+from footplate.domain.errors import Forbidden
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
 
@@ -23,15 +24,31 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
 }
 _MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
+_RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/files")
+"""The routes that an API key that is restricted to projects can use."""
+_RESTRICTED_KEY_READS: Final = ("/v1/agents", "/v1/environments", "/v1/projects", "/v1/teams", "/v1/usage", "/v1/audit")
+"""Further routes that it can only read."""
 
 
 def required_permissions(method: str, path: str) -> tuple[Permission, ...]:
     """Return the permissions of which a caller of the route needs one. `path` is the route's pattern."""
-    if path.startswith(_MEMBER_ROUTES):
+    if path.startswith(_MEMBER_ROUTES) or (path.startswith("/v1/teams") and method not in _READING_METHODS):
         return (Permission.MANAGE_MEMBERS,)
     default = Permission.VIEW if method in _READING_METHODS else Permission.OPERATE
     return _EXCEPTIONS.get((method, path), (default,))
 
 
+def serves_restricted_keys(method: str, path: str) -> bool:
+    """Return whether the route serves API keys that are restricted to projects."""
+    reads = method in _READING_METHODS and path.startswith(_RESTRICTED_KEY_READS) and path != "/v1/audit/verify"
+    return reads or path.startswith(_RESTRICTED_KEY_ROUTES)
+
+
 def check_route(principal: Principal, method: str, path: str) -> None:
     check_permission(principal, *required_permissions(method, path))
+    if principal.project_ids is not None and not serves_restricted_keys(method, path):
+        raise Forbidden(
+            f"The API key of {principal.name!r} is restricted to projects, and this request concerns the whole "
+            "organisation.",
+            help_text="Use a key that is not restricted to projects.",
+        )

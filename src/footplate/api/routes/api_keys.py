@@ -33,7 +33,12 @@ async def create_key(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     async with get_services(request).units.unit(principal, None) as unit:
         key, secret = await unit.create_api_key(
-            principal, name=body.name, member_id=body.member_id, roles=body.roles, expires_at=body.expires_at
+            principal,
+            name=body.name,
+            member_id=body.member_id,
+            roles=body.roles,
+            expires_at=body.expires_at,
+            project_ids=body.project_ids,
         )
     return json_response({**members.serialize_key(key), "secret": secret})
 

@@ -40,6 +40,8 @@ _UPLOAD_BODY: Final[dict[str, Any]] = {
                     "properties": {
                         "file": {"type": "string", "format": "binary"},
                         "expires_in_seconds": {"type": "integer", "minimum": 3600, "maximum": 7_776_000},
+                        "visibility": {"type": "string", "enum": ["private", "team", "organisation"]},
+                        "team_id": {"type": "string"},
                     },
                 }
             }
@@ -65,6 +67,7 @@ async def upload_file(request: Request, principal: Caller) -> Response:
                 mime_type=upload.mime_type,
                 size_bytes=upload.size,
                 expires_in=upload.expires_in,
+                audience=upload.audience,
             )
             return files_and_resources.serialize_file(file), None
 

@@ -16,7 +16,7 @@ from footplate.api.service_container import get_services
 from footplate.api.wire import members, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.members import ListMembers, MemberCreate, MemberResponse, MemberUpdate
-from footplate.domain.errors import Conflict
+from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.organisations.principals import PrincipalKind
 from footplate.domain.organisations.roles import Permission, permissions_of
 from footplate.domain.pagination import Page
@@ -54,10 +54,20 @@ async def retrieve_member(request: Request, member_id: str, principal: Caller) -
 
 @router.post("/{member_id}", response_model=MemberResponse, openapi_extra=describe_request(body=MemberUpdate))
 async def update_member(request: Request, member_id: str, principal: Caller) -> Response:
-    """Changes the roles of a member, or disables or enables it. It takes effect within 5 seconds on every replica."""
+    """Changes the roles of a member, or disables or enables it. It takes effect within 5 seconds on every replica.
+
+    A disabled member can be named again with a successor, to hand over its work later.
+    """
     body, raw = await read_body(request, MemberUpdate)
     roles = body.roles if "roles" in body.model_fields_set else None
     disabled = body.disabled if "disabled" in body.model_fields_set else None
+    successor_id = body.successor_id if "successor_id" in body.model_fields_set else None
+    if successor_id is not None and (not disabled or successor_id == member_id):
+        raise InvalidRequest(
+            "successor_id: must be another member, together with disabled: true",
+            field="successor_id",
+            help_text="To hand over single sessions, change their owner_id.",
+        )
     loses_role = roles is not None and Permission.MANAGE_MEMBERS not in permissions_of(roles)
     if member_id == principal.id and (disabled or loses_role):
         raise Conflict(
@@ -66,7 +76,9 @@ async def update_member(request: Request, member_id: str, principal: Caller) -> 
         )
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        member = await unit.update_member(principal, member_id, roles=roles, disabled=disabled)
+        member = await unit.update_member(
+            principal, member_id, roles=roles, disabled=disabled, successor_id=successor_id
+        )
         return members.serialize_member(member), None
 
     return await execute_change(request, principal, raw, work)

@@ -1,4 +1,6 @@
-"""Ends an open stream when its API key is revoked. A stream can stay open for hours after the key was checked."""
+"""Ends an open stream when its API key is revoked or can no longer see the session. A stream can stay open for hours
+after both were checked.
+"""
 
 import asyncio
 from typing import Final
@@ -8,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
 from footplate.api.service_container import get_services
-from footplate.domain.errors import FootplateError, Unauthenticated
+from footplate.domain.errors import FootplateError, NotFound, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 
 CHECK_SECONDS: Final = 2.0
@@ -18,17 +20,20 @@ log = structlog.get_logger(__name__)
 
 
 async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
-    """Returns when the key that opened the connection is revoked or no longer belongs to the organisation.
+    """Returns when the key that opened the connection is revoked, no longer belongs to the organisation, or can no
+    longer see the session.
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
-    secret, keys = secret or extract_api_key(connection), get_services(connection).keys
+    secret, services = secret or extract_api_key(connection), get_services(connection)
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         try:
-            if (await keys.authenticate(secret)).organisation != principal.organisation:
+            current = await services.keys.authenticate(secret)
+            if current.organisation != principal.organisation:
                 return
-        except Unauthenticated:
+            await services.reads.check_session_visible(current, connection.path_params["session_id"])
+        except (Unauthenticated, NotFound):
             return
         except (FootplateError, OSError) as error:
             log.warning(
@@ -38,4 +43,7 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
 
 def revoked_key_error() -> Unauthenticated:
     """Builds the error that the client receives when its stream ends."""
-    return Unauthenticated("The API key of this stream was revoked.", help_text="Reconnect with a valid API key.")
+    return Unauthenticated(
+        "The API key of this stream was revoked, or can no longer see the session.",
+        help_text="Reconnect with a valid API key.",
+    )

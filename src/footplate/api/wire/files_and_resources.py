@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints
 
 from footplate.api.wire.request_base import Body, Id, Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.visibility import serialize_audience
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.uploaded_files import MAX_RESOURCES, Resources, StoredFile, resolve_mount_path
@@ -55,6 +56,7 @@ def serialize_file(file: StoredFile) -> JsonObject:
         "expires_at": optional_timestamp(file.expires_at),
         "downloadable": True,
         "scope": None,
+        **serialize_audience(file.audience),
     }
 
 

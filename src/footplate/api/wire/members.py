@@ -1,4 +1,4 @@
-"""Wire models of members and API keys: request bodies, list filters and responses."""
+"""Wire models of members, teams and API keys: request bodies, list filters and responses."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ from footplate.api.wire.request_base import (
 )
 from footplate.api.wire.response_models import ResponseModel
 from footplate.domain.json import JsonObject
-from footplate.domain.organisations.members import ApiKey, Member
+from footplate.domain.organisations.members import ApiKey, Member, Team
 
 Name = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
@@ -33,6 +33,9 @@ Roles = Annotated[
 ]
 
 
+MemberIds = Annotated[list[Id], Field(max_length=1000)]
+
+
 class MemberCreate(Body):
     name: Name
     kind: Literal["person", "service"] = "person"
@@ -43,7 +46,30 @@ class MemberUpdate(Body):
     """Omitted fields keep their values."""
 
     roles: Roles = NOT_NULLABLE
-    disabled: Annotated[bool, Field(description="The API keys of a disabled member do not work.")] = NOT_NULLABLE
+    disabled: Annotated[
+        bool,
+        Field(
+            description="Disabling revokes the API keys of the member. Turns that run go on to their end, and no "
+            "further turn starts in its name."
+        ),
+    ] = NOT_NULLABLE
+    successor_id: Annotated[
+        Id,
+        Field(
+            description="Only with `disabled`: the member who gets the sessions and files of the disabled member, and "
+            "in whose name its queued messages run."
+        ),
+    ] = NOT_NULLABLE
+
+
+class TeamCreate(Body):
+    name: Name
+    member_ids: MemberIds = Field(default_factory=list)
+
+
+class TeamUpdate(Body):
+    add_member_ids: MemberIds = Field(default_factory=list)
+    remove_member_ids: MemberIds = Field(default_factory=list)
 
 
 class ApiKeyCreate(Body):
@@ -53,6 +79,19 @@ class ApiKeyCreate(Body):
     ] = None
     roles: Roles = Field(default_factory=lambda: ["member"])
     expires_at: Annotated[UtcTime | None, Field(strict=False)] = None
+    project_ids: Annotated[
+        list[Id] | None,
+        Field(
+            min_length=1,
+            max_length=20,
+            description="Restricts the key to sessions of these projects. Default: it is not restricted.",
+        ),
+    ] = None
+
+
+class ListTeams(Parameters):
+    limit: PageSize = 20
+    page: Text | None = None
 
 
 class ListMembers(Parameters):
@@ -69,6 +108,15 @@ class MemberResponse(ResponseModel):
     roles: list[str]
     created_at: datetime
     disabled_at: datetime | None
+    successor_id: str | None
+
+
+class TeamResponse(ResponseModel):
+    id: str
+    type: Literal["team"]
+    name: str
+    member_ids: list[str]
+    created_at: datetime
 
 
 class ApiKeyResponse(ResponseModel):
@@ -78,6 +126,7 @@ class ApiKeyResponse(ResponseModel):
     member_id: str
     member_name: str
     roles: list[str]
+    project_ids: list[str] | None
     created_at: datetime
     created_by: str | None
     expires_at: datetime | None
@@ -99,6 +148,17 @@ def serialize_member(member: Member) -> JsonObject:
         "roles": [*member.roles],
         "created_at": timestamp(member.created_at),
         "disabled_at": optional_timestamp(member.disabled_at),
+        "successor_id": member.successor_id,
+    }
+
+
+def serialize_team(team: Team) -> JsonObject:
+    return {
+        "id": team.id,
+        "type": "team",
+        "name": team.name,
+        "member_ids": [*team.member_ids],
+        "created_at": timestamp(team.created_at),
     }
 
 
@@ -110,6 +170,7 @@ def serialize_key(key: ApiKey) -> JsonObject:
         "member_id": key.member_id,
         "member_name": key.member_name,
         "roles": [*key.roles],
+        "project_ids": None if key.project_ids is None else [*key.project_ids],
         "created_at": timestamp(key.created_at),
         "created_by": key.created_by,
         "expires_at": optional_timestamp(key.expires_at),

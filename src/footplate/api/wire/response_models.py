@@ -173,6 +173,11 @@ class SessionActivity(ResponseModel):
     """Why the session is stalled. Null in all other states."""
 
 
+class SessionOwner(ResponseModel):
+    id: str | None
+    name: str | None
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
@@ -196,6 +201,10 @@ class Session(Dated):
     workspace_id: str | None = None
     bases: dict[str, BaseAnswer] = {}
     permissions: PermissionsAnswer = PermissionsAnswer()
+    created_by: str | None = None
+    owner: SessionOwner | None = None
+    visibility: Literal["private", "team", "organisation"] = "organisation"
+    team_id: str | None = None
 
 
 class Project(Dated):
@@ -220,6 +229,8 @@ class File(ResponseModel):
     expires_at: str | None
     downloadable: Literal[True]
     scope: None
+    visibility: Literal["private", "team", "organisation"] = "organisation"
+    team_id: str | None = None
 
 
 class Workspace(Dated):

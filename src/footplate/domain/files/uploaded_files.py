@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
 
 OBJECT_PART_BYTES: Final = 16 << 20
@@ -46,6 +47,7 @@ class StoredFile:
     expires_at: datetime | None = None
     archived_at: datetime | None = None
     """Always None: files are deleted, never archived."""
+    audience: Audience = EVERYONE
 
 
 Resources = Sequence[JsonObject]
@@ -72,6 +74,7 @@ class FileUnit(Protocol):
         mime_type: str,
         size_bytes: int,
         expires_in: int | None,
+        audience: Audience = EVERYONE,
     ) -> StoredFile:
         """Create the row of a file whose bytes are in the object store. From then on the bytes are retained."""
 

@@ -1,4 +1,6 @@
-"""Members of an organisation (people and service accounts) and their API keys, and the interfaces that store them."""
+"""Members of an organisation (people and service accounts), their teams and API keys, and the interfaces that store
+them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +19,16 @@ class Member:
     roles: Sequence[str]
     created_at: datetime
     disabled_at: datetime | None = None
+    successor_id: str | None = None
+    """The member who continues the work of this disabled member."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    id: str
+    name: str
+    member_ids: Sequence[str]
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +42,8 @@ class ApiKey:
     roles: Sequence[str]
     """The roles that were given to the key. It has only those that the member has too."""
     created_at: datetime
+    project_ids: Sequence[str] | None = None
+    """The projects that the key is restricted to. None: all."""
     created_by: str | None = None
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
@@ -40,6 +54,8 @@ class ApiKey:
 class MemberReads(Protocol):
     async def members(self, principal: Principal, page: Page) -> Sequence[Member]: ...
     async def member(self, principal: Principal, member_id: str) -> Member: ...
+    async def teams(self, principal: Principal, page: Page) -> Sequence[Team]: ...
+    async def team(self, principal: Principal, team_id: str) -> Team: ...
     async def api_keys(self, principal: Principal, page: Page) -> Sequence[ApiKey]: ...
     async def api_key(self, principal: Principal, key_id: str) -> ApiKey: ...
 
@@ -52,9 +68,26 @@ class MemberUnit(Protocol):
     ) -> Member: ...
 
     async def update_member(
-        self, principal: Principal, member_id: str, *, roles: Sequence[str] | None, disabled: bool | None
+        self,
+        principal: Principal,
+        member_id: str,
+        *,
+        roles: Sequence[str] | None,
+        disabled: bool | None,
+        successor_id: str | None = None,
     ) -> Member:
-        """Change the roles, disable or enable a member. A disabled member's keys do not work."""
+        """Change the roles, disable or enable a member. Disabling revokes its keys, and no further turn starts in its
+        name. Its sessions, files and queued messages are handed over to the successor, if one is named.
+        """
+
+    async def check_members(self, principal: Principal, member_ids: Sequence[str]) -> None:
+        """Raise `NotFound` unless all are people or service accounts that are not disabled."""
+
+    async def create_team(self, principal: Principal, *, name: str, member_ids: Sequence[str]) -> Team: ...
+
+    async def update_team(
+        self, principal: Principal, team_id: str, *, add: Sequence[str], remove: Sequence[str]
+    ) -> Team: ...
 
     async def create_api_key(
         self,
@@ -64,6 +97,7 @@ class MemberUnit(Protocol):
         member_id: str | None,
         roles: Sequence[str],
         expires_at: datetime | None,
+        project_ids: Sequence[str] | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key and return its secret, which cannot be read again. Without a member, the key gets a service
         account of its own.

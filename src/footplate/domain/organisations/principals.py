@@ -17,3 +17,6 @@ class Principal:
     name: str
     roles: frozenset[str]
     """The roles of the API key that the owner of the key has too."""
+    team_ids: frozenset[str] = frozenset()
+    project_ids: frozenset[str] | None = None
+    """The projects that the API key is restricted to. None: it is not restricted."""

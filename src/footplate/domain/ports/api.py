@@ -18,6 +18,7 @@ from footplate.domain.files.uploaded_files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.members import MemberReads, MemberUnit
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
@@ -138,6 +139,9 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
 
     async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]: ...
+    async def check_session_visible(self, principal: Principal, session_id: str) -> None:
+        """Raise `NotFound` if the session does not exist or the principal cannot see it."""
+
     async def session(self, principal: Principal, session_id: str) -> Session: ...
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
@@ -200,6 +204,7 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, AuditUnit, Proto
         mode: Mode = Mode.INTERACTIVE,
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
+        audience: Audience = EVERYONE,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,

@@ -30,6 +30,8 @@ class ActivityFacts:
     holder_alive: bool | None
     """Whether the worker that holds the session has a valid lease. None: no worker holds it."""
     any_worker_alive: bool
+    author_disabled: bool = False
+    """Whether the next message has to wait because its author is disabled."""
     last_turn: str | None
     """The status of the last turn if it has ended. None: there is no turn."""
 
@@ -48,6 +50,8 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one re
         return Activity(ActivityState.RUNNING)
     if has_work:
         return Activity(ActivityState.QUEUED)
+    if facts.author_disabled:
+        return Activity(ActivityState.STALLED, StallReason.AUTHOR_DISABLED)
     if facts.has_open_turn:
         return Activity(ActivityState.WAITING_FOR_RESULT)
     return Activity(ActivityState(facts.last_turn)) if facts.last_turn else Activity(ActivityState.NEW)

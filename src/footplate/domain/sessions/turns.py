@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.sessions.events import Usage
 
 
@@ -38,6 +39,8 @@ class ActivityState(StrEnum):
 class StallReason(StrEnum):
     NO_WORKER = "no_worker"
     WORKER_LOST = "worker_lost"
+    AUTHOR_DISABLED = "author_disabled"
+    """The author of the next message is a disabled member whose work was not handed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,10 @@ class Session:
     """Files that are added to its tree, in the form of the API."""
     permissions: JsonObject = field(default_factory=dict)
     """The session's own permission rules."""
+    created_by: str | None = None
+    owner_id: str | None = None
+    owner_name: str | None = None
+    audience: Audience = EVERYONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,7 @@ class Claims:
             remaining = await find_unresolved_calls(connection, session_id, turn["first_seq"], awaited)
             if not remaining:
                 return await self._resume_turn(connection, head, turn)
-            step = await connection.fetchrow(SQL["next_step"], session_id)
+            step = await _find_next_step(connection, head, session_id)
             if step is None:
                 return await self._update_pending_calls(connection, head, turn, remaining)
             content = content_blocks(await self._load_input_body(step))
@@ -132,7 +132,7 @@ class Claims:
             claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
             return replace(claim, superseded_harness=turn["config"]["harness"])
-        step = await connection.fetchrow(SQL["next_step"], session_id)
+        step = await _find_next_step(connection, head, session_id)
         if step is None:
             return NothingToClaim()
         content = content_blocks(await self._load_input_body(step))
@@ -261,6 +261,15 @@ class Claims:
     async def _load_input_body(self, row: Row) -> JsonObject:
         key = row["input_object"]
         return await self._objects.load_body(key) if key else row["input_body"]
+
+
+async def _find_next_step(connection: Connection, head: Row, session_id: str) -> Row | None:
+    """Returns the next queued step, unless its author is disabled and has no successor. Then the session waits."""
+    step = await connection.fetchrow(SQL["next_step"], session_id)
+    if step is not None and step["acting"] == "":
+        await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["author"])
+        return None
+    return step
 
 
 async def _find_carried_positions(

@@ -37,7 +37,8 @@ class ApiKeys:
             )
         directory_name(row["organisation"])
         roles = restrict_roles(row["key_roles"], row["roles"])
-        principal = Principal(row["organisation"], row["id"], row["name"], roles)
+        projects = None if row["project_ids"] is None else frozenset(row["project_ids"])
+        principal = Principal(row["organisation"], row["id"], row["name"], roles, frozenset(row["team_ids"]), projects)
         if len(self._cache) >= _MAX_CACHED_KEYS:
             self._cache.clear()
         self._cache[digest] = (time.monotonic() + CACHE_SECONDS, principal)

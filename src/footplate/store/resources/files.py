@@ -16,8 +16,10 @@ from footplate import failpoints
 from footplate.domain.errors import InvalidRequest, NotFound, Permanent, Unavailable
 from footplate.domain.files.uploaded_files import OBJECT_PART_BYTES, FileUnit, Resources, StoredFile, object_prefix
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience, ViewFilter
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.object_store import Objects
+from footplate.store.resources.members import check_audience
 from footplate.store.row_mapping import Row
 
 log = structlog.get_logger(__name__)
@@ -27,7 +29,8 @@ _BATCH_SIZE: Final = 100
 
 
 def load_file(row: Row) -> StoredFile:
-    return StoredFile(**{field.name: row[field.name] for field in fields(StoredFile)})
+    values = {field.name: row[field.name] for field in fields(StoredFile) if field.name != "audience"}
+    return StoredFile(**values, audience=Audience.load(row["visible_to"]))
 
 
 class FileUnitOfWork(FileUnit):
@@ -44,18 +47,23 @@ class FileUnitOfWork(FileUnit):
         mime_type: str,
         size_bytes: int,
         expires_in: int | None,
+        audience: Audience = EVERYONE,
     ) -> StoredFile:
+        await check_audience(self._connection, principal, audience)
         pending_deletion = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
         if pending_deletion is None:  # the deletion record is due: the bytes are removed, or about to be
             raise Unavailable("The upload took longer than an hour.", help_text="Upload the file again.")
         row = await self._connection.fetchrow(
-            SQL["insert_file"], file_id, principal.organisation, filename, mime_type, size_bytes, expires_in
+            SQL["insert_file"],
+            *(file_id, principal.organisation, filename, mime_type, size_bytes, expires_in),
+            *(principal.id, audience.dump()),
         )
         assert row is not None
         return load_file(row)
 
     async def delete_file(self, principal: Principal, file_id: str) -> None:
-        if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation) is None:
+        audiences = ViewFilter.of(principal).file_audiences
+        if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation, audiences) is None:
             raise NotFound("file", file_id)
 
     async def change_resources(
@@ -112,7 +120,7 @@ class FileContents:
         return file, b"".join([piece async for piece in self.pieces(file)])
 
     async def find(self, organisation: str, file_id: str) -> StoredFile:
-        row = await self._database.fetchrow("file", file_id, organisation)
+        row = await self._database.fetchrow("file", file_id, organisation, None)
         if row is None:
             raise NotFound("file", file_id)
         return load_file(row)

@@ -1,4 +1,4 @@
-"""Stores the members of an organisation and their API keys.
+"""Stores the members of an organisation, their teams and their API keys.
 
 Only SHA-256 hashes of the secrets are stored, which is safe because the secrets are long and random.
 """
@@ -14,10 +14,12 @@ import asyncpg
 from footplate.domain import audit, ids
 from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
-from footplate.domain.organisations.members import ApiKey, Member, MemberUnit
+from footplate.domain.organisations.members import ApiKey, Member, MemberUnit, Team
 from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.organisations.visibility import Audience, check_may_choose
 from footplate.store.database import SQL, Connection
 from footplate.store.resources.audit_trail import AuditUnitOfWork
+from footplate.store.resources.projects import check_usable
 from footplate.store.row_mapping import Row
 
 _PREFIX: Final = "fp_"
@@ -36,17 +38,64 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         return member
 
     async def update_member(
-        self, principal: Principal, member_id: str, *, roles: Sequence[str] | None, disabled: bool | None
+        self,
+        principal: Principal,
+        member_id: str,
+        *,
+        roles: Sequence[str] | None,
+        disabled: bool | None,
+        successor_id: str | None = None,
     ) -> Member:
+        if successor_id is not None:
+            await self.check_members(principal, [successor_id])
         row = await self._connection.fetchrow(
-            SQL["update_member"], member_id, principal.organisation, None if roles is None else [*roles], disabled
+            SQL["update_member"],
+            member_id,
+            principal.organisation,
+            None if roles is None else [*roles],
+            disabled,
+            successor_id,
         )
-        if row is None:
+        if row is None or row["kind"] == PrincipalKind.TEAM:
             raise NotFound("member", member_id)
         member = load_member(row)
+        if disabled:
+            await self._connection.execute(SQL["revoke_keys_of_member"], member_id)
+        if successor_id is not None:
+            await self._connection.execute(SQL["hand_over_sessions"], member_id, principal.organisation, successor_id)
+        if disabled is not None:
+            await self._connection.execute(SQL["wake_waiting_sessions"], member_id)
         details: JsonObject = {"roles": [*member.roles], "disabled": member.disabled_at is not None}
+        if successor_id is not None:
+            details["successor"] = successor_id
         await self._record_change(principal, "member.update", member.id, details)
         return member
+
+    async def create_team(self, principal: Principal, *, name: str, member_ids: Sequence[str]) -> Team:
+        team = await insert_member(self._connection, principal.organisation, PrincipalKind.TEAM, name, [])
+        await self._record_change(principal, "team.create", team.id, {"name": name})
+        return await self.update_team(principal, team.id, add=member_ids, remove=[])
+
+    async def update_team(
+        self, principal: Principal, team_id: str, *, add: Sequence[str], remove: Sequence[str]
+    ) -> Team:
+        if await self._fetch("team", team_id, principal) is None:
+            raise NotFound("team", team_id)
+        await self.check_members(principal, add)
+        await self._connection.execute(SQL["add_team_members"], team_id, [*add])
+        await self._connection.execute(SQL["remove_team_members"], team_id, [*remove])
+        row = await self._fetch("team", team_id, principal)
+        assert row is not None
+        if add or remove:
+            details: JsonObject = {"add": [*add], "remove": [*remove]}
+            await self._record_change(principal, "team.update", team_id, details)
+        return load_team(row)
+
+    async def check_members(self, principal: Principal, member_ids: Sequence[str]) -> None:
+        """Raises `NotFound` unless all are people or service accounts that are not disabled."""
+        rows = await self._connection.fetch(SQL["members_of"], [*member_ids], principal.organisation)
+        for missing in set(member_ids) - {row["id"] for row in rows}:
+            raise NotFound("member", missing)
 
     async def create_api_key(
         self,
@@ -56,9 +105,12 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         member_id: str | None,
         roles: Sequence[str],
         expires_at: datetime | None,
+        project_ids: Sequence[str] | None = None,
     ) -> tuple[ApiKey, str]:
-        if member_id is not None and await self._fetch("member", member_id, principal) is None:
-            raise NotFound("member", member_id)
+        if member_id is not None:
+            await self.check_members(principal, [member_id])
+        if project_ids is not None:
+            await check_usable(self._connection, principal, project_ids)
         key_id, secret = await insert_key(
             self._connection,
             principal.organisation,
@@ -67,9 +119,12 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
             member_id=member_id,
             expires_at=expires_at,
             created_by=principal.id,
+            project_ids=project_ids,
         )
         key = await self._load_key(principal, key_id)
         details: JsonObject = {"name": name, "member": key.member_id, "roles": [*roles]}
+        if project_ids is not None:
+            details["project_ids"] = [*project_ids]
         await self._record_change(principal, "api_key.create", key_id, details)
         return key, secret
 
@@ -102,6 +157,14 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         await self.record(principal, audit.build_change_entry(action, item_id, details))
 
 
+async def check_audience(connection: Connection, principal: Principal, audience: Audience) -> None:
+    """Raises `NotFound` if the team does not exist, and `Forbidden` if the principal is not in it."""
+    if audience.team_id is not None:
+        if await connection.fetchrow(SQL["team"], audience.team_id, principal.organisation) is None:
+            raise NotFound("team", audience.team_id)
+        check_may_choose(principal, audience)
+
+
 async def insert_member(
     connection: Connection,
     organisation: str,
@@ -113,7 +176,9 @@ async def insert_member(
 ) -> Member:
     try:
         row = await connection.fetchrow(
-            SQL["insert_member"], member_id or ids.new_id(ids.MEMBER), organisation, kind.value, name, [*roles]
+            SQL["insert_member"],
+            *(member_id or ids.new_id(ids.TEAM if kind is PrincipalKind.TEAM else ids.MEMBER), organisation),
+            *(kind.value, name, [*roles]),
         )
     except asyncpg.UniqueViolationError:
         raise Conflict(f"There is already a member with the name {name!r}.", help_text="Choose another name.") from None
@@ -130,6 +195,7 @@ async def insert_key(
     member_id: str | None = None,
     expires_at: datetime | None = None,
     created_by: str | None = None,
+    project_ids: Sequence[str] | None = None,
 ) -> tuple[str, str]:
     """Inserts a key and returns its id and secret. Without a member, it gets a service account with its own id."""
     key_id, secret = ids.new_id(ids.API_KEY), new_secret()
@@ -139,6 +205,7 @@ async def insert_key(
         await connection.execute(
             SQL["insert_key"],
             *(key_id, organisation, member_id or key_id, name, hash_secret(secret), [*roles], expires_at, created_by),
+            None if project_ids is None else [*project_ids],
         )
     except asyncpg.UniqueViolationError:
         raise Conflict(
@@ -164,7 +231,12 @@ def load_member(row: Row) -> Member:
         roles=row["roles"],
         created_at=row["created_at"],
         disabled_at=row["disabled_at"],
+        successor_id=row["successor"],
     )
+
+
+def load_team(row: Row) -> Team:
+    return Team(id=row["id"], name=row["name"], member_ids=row["member_ids"], created_at=row["created_at"])
 
 
 def load_key(row: Row) -> ApiKey:
@@ -174,6 +246,7 @@ def load_key(row: Row) -> ApiKey:
         member_id=row["principal"],
         member_name=row["member_name"],
         roles=row["roles"],
+        project_ids=row["project_ids"],
         created_at=row["created_at"],
         created_by=row["created_by"],
         expires_at=row["expires_at"],

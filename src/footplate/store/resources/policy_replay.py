@@ -5,6 +5,7 @@ from datetime import datetime
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import ViewFilter
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.store.database import Database
@@ -15,14 +16,18 @@ from footplate.store.row_mapping import Row
 async def load_calls(
     database: Database,
     objects: Objects,
-    organisation: str,
+    principal: Principal,
     where: CallFilter,
     *,
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[StoredCall]:
     filters = (where.session_id, where.project_id, where.since, where.until)
-    rows = await database.fetch("calls", organisation, *filters, *(after or (None, None)), limit)
+    view = ViewFilter.of(principal)
+    rows = await database.fetch(
+        *("calls", principal.organisation, *filters, *(after or (None, None)), limit),
+        *(view.audiences, view.project_ids),
+    )
     return [_build_call(row, await _load_body(row, objects)) for row in rows]
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import asyncpg
 
 from footplate.domain import ids
-from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.projects.location_permission_rules import (
@@ -169,12 +169,28 @@ async def choose_projects(connection: Connection, principal: Principal, choice: 
     """Returns the project ids of a new session in order, and checks that they are usable."""
     if choice.workspace_id is None:
         await check_usable(connection, principal, choice.project_ids)
+        _check_in_scope(principal, choice.project_ids)
         return choice.project_ids
     row = await connection.fetchrow(SQL["workspace"], choice.workspace_id, principal.organisation)
     found = load_workspace(_ensure_found(row, "workspace", choice.workspace_id))
     _ensure_not_archived("workspace", found)
     await check_usable(connection, principal, found.project_ids)
+    _check_in_scope(principal, found.project_ids)
     return found.project_ids
+
+
+def _check_in_scope(principal: Principal, project_ids: Sequence[str]) -> None:
+    """Raises unless the session works only in projects that the principal's key is restricted to."""
+    if principal.project_ids is None:
+        return
+    for project_id in project_ids:
+        if project_id not in principal.project_ids:
+            raise NotFound("project", project_id)
+    if not project_ids:
+        raise Forbidden(
+            "This API key is restricted to projects, and the session has no project.",
+            help_text="Name one of its projects in project_ids, or use another key.",
+        )
 
 
 async def check_usable(connection: Connection, principal: Principal, project_ids: Sequence[str]) -> None:

@@ -4,10 +4,12 @@ Every query filters by organisation, so a report never includes the usage of ano
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, get_args
 
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import ViewFilter
 from footplate.domain.ports.usage_report import Grouping, UsageQuery, UsageRow
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import TurnStatus
@@ -24,12 +26,22 @@ class UsageReader:
 
     async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
         flags = [grouping in query.group_by for grouping in _DAILY_GROUPINGS]
+        view = await self._load_view(principal)
         if _SESSION in query.group_by:
             rows = await self._database.fetch(
-                "usage_by_session", principal.organisation, query.start, query.end, *flags, query.limit
+                "usage_by_session",
+                principal.organisation,
+                query.start,
+                query.end,
+                *flags,
+                query.limit,
+                view.audiences,
+                view.project_ids,
             )
         else:
             first_day, end_day = _whole_days(query.start, query.end, datetime.now(UTC))
+            if not view.is_unrestricted:
+                first_day = end_day
             rows = await self._database.fetch(
                 "usage",
                 principal.organisation,
@@ -41,8 +53,18 @@ class UsageReader:
                 _midnight(end_day),
                 query.end,
                 query.limit,
+                view.audiences,
+                view.project_ids,
             )
         return [_usage_row(row, query) for row in rows]
+
+    async def _load_view(self, principal: Principal) -> ViewFilter:
+        """Returns what the principal can see. A member who can see all sessions is not restricted, which is faster."""
+        view = ViewFilter.of(principal)
+        if view.audiences is None:
+            return view
+        row = await self._database.fetchrow("hides_sessions", principal.organisation, view.audiences)
+        return view if row is None or row["hides"] else replace(view, audiences=None)
 
 
 def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:

@@ -39,6 +39,8 @@ select a.event_id as id, a.*, e.body, e.object_key, s.title
 from approvals a join sessions s on s.id = a.session_id
 left join events e on e.session_id = a.session_id and e.seq = a.seq
 where a.event_id = $1 and a.organisation = $2
+  and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+  and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)
 
 -- name: due_asks
 select a.organisation, a.session_id, a.event_id, a.expires_at, coalesce(p.approvals ->> 'outcome', 'deny') as outcome

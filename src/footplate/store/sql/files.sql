@@ -1,11 +1,15 @@
 -- Files of organisations, and the deletion records for their bytes.
 
 -- name: file
-select * from files where id = $1 and organisation = $2 and (expires_at is null or expires_at > now())
+select * from files
+where id = $1 and organisation = $2 and (expires_at is null or expires_at > now())
+  and ($3::text[] is null or owner = any($3) or visible_to = any($3))
 
 -- name: files_of
 -- The files of the list that belong to the organisation.
-select * from files where id = any($1::text[]) and organisation = $2 and (expires_at is null or expires_at > now())
+select * from files
+where id = any($1::text[]) and organisation = $2 and (expires_at is null or expires_at > now())
+  and ($3::text[] is null or owner = any($3) or visible_to = any($3))
 order by created_at desc, id desc
 
 -- name: note_upload
@@ -18,11 +22,15 @@ delete from file_removals where file_id = $1 and organisation = $2 and due > now
 returning file_id
 
 -- name: insert_file
-insert into files (id, organisation, filename, mime_type, size_bytes, expires_at)
-values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int)) returning *
+insert into files (id, organisation, filename, mime_type, size_bytes, expires_at, owner, visible_to)
+values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int), $7, $8) returning *
 
 -- name: delete_file
-with gone as (delete from files where id = $1 and organisation = $2 returning id, organisation)
+with gone as (
+    delete from files
+    where id = $1 and organisation = $2 and ($3::text[] is null or owner = any($3) or visible_to = any($3))
+    returning id, organisation
+)
 insert into file_removals (file_id, organisation, due)
 select id, organisation, now() from gone
 returning file_id

@@ -7,7 +7,8 @@ insert into organisations (id, name) values ($1, $2) on conflict (id) do nothing
 -- The owner of a valid key. Records the use of the key at most once a minute.
 with found as (
     select k.id as key_id, k.secret_hash, k.roles as key_roles, k.expires_at, k.last_used_at,
-           p.organisation, p.id, p.name, p.roles
+           p.organisation, p.id, p.name, p.roles, k.project_ids,
+           array(select t.team from team_members t where t.member = p.id order by 1) as team_ids
     from api_keys k join principals p on p.id = k.principal
     where k.secret_hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
       and p.disabled_at is null
@@ -27,13 +28,55 @@ select * from principals where id = $1 and organisation = $2
 -- name: update_member
 update principals
 set roles = coalesce($3::text[], roles),
-    disabled_at = case when $4::boolean is null then disabled_at when $4 then coalesce(disabled_at, now()) end
+    disabled_at = case when $4::boolean is null then disabled_at when $4 then coalesce(disabled_at, now()) end,
+    successor = case when $4::boolean is null then successor when $4 then coalesce($5, successor) end
 where id = $1 and organisation = $2
 returning *
 
+-- name: revoke_keys_of_member
+update api_keys set revoked_at = now() where principal = $1 and revoked_at is null
+
+-- name: hand_over_sessions
+-- Gives the sessions and files of member $1 to member $3, who also follows $1 as successor of earlier members.
+with files as (
+    update files set owner = $3 where organisation = $2 and owner = $1
+), earlier as (
+    update principals set successor = $3 where organisation = $2 and successor = $1 and id <> $3
+)
+update sessions set owner = $3 where organisation = $2 and coalesce(owner, principal) = $1
+returning id
+
+-- name: wake_waiting_sessions
+-- Wakes the sessions whose next message is by member $1, or by a member that it follows.
+with found as (
+    select session_id from session_heads
+    where waits_for = $1 or waits_for in (select id from principals where successor = $1)
+    for update
+), active as (
+    insert into active_sessions (session_id) select session_id from found on conflict do nothing
+)
+update session_heads h set waits_for = null, wake = true, wake_at = now() from found where h.session_id = found.session_id
+
+-- name: teams_of
+select team from team_members where member = $1 order by team
+
+-- name: add_team_members
+insert into team_members (team, member) select $1, unnest($2::text[]) on conflict do nothing
+
+-- name: remove_team_members
+delete from team_members where team = $1 and member = any($2::text[])
+
+-- name: members_of
+-- The members of the list that exist in the organisation, are not disabled and are not teams.
+select id from principals where id = any($1::text[]) and organisation = $2 and disabled_at is null and kind <> 'team'
+
+-- name: team
+select p.*, array(select t.member from team_members t where t.team = p.id order by 1) as member_ids
+from principals p where p.id = $1 and p.organisation = $2 and p.kind = 'team' and p.disabled_at is null
+
 -- name: insert_key
-insert into api_keys (id, organisation, principal, name, secret_hash, roles, expires_at, created_by)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into api_keys (id, organisation, principal, name, secret_hash, roles, expires_at, created_by, project_ids)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
 -- name: api_key
 select k.*, p.name as member_name from api_keys k join principals p on p.id = k.principal

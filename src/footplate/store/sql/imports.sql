@@ -1,8 +1,12 @@
 -- Imported transcripts, and the export of a conversation.
 
 -- name: imported
--- The session that was created from a transcript.
-select session_id from imports where organisation = $1 and digest = $2
+-- The first session that was created from a transcript and that the viewer can see.
+select i.session_id from imports i join sessions s on s.id = i.session_id
+where i.organisation = $1 and i.digest = $2
+  and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+order by s.created_at
+limit 1
 
 -- name: insert_import
 insert into imports (organisation, digest, session_id) values ($1, $2, $3)

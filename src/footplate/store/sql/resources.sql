@@ -67,8 +67,8 @@ delete from environments where id = $1 and organisation = $2 returning id
 -- Returns no row if the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
-                          context, principal, mode, project_ids, workspace_id, permissions)
-    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $11, $12, $13, $14
+                          context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to)
+    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15
     from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
     returning *
 ), head as (
@@ -81,7 +81,7 @@ from session s, head h
 -- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
 -- activity. Each is read by a primary key, and the last turn only if no turn is open.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
-       h.wake, h.turn_id is not null as has_open_turn,
+       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null) as needs_approval,
        case when h.holder is not null then exists (
@@ -89,26 +89,38 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
        exists (select from workers w where w.lease_until > now()) as any_worker_alive,
        case when h.turn_id is null then (
            select t.status from turns t where t.session_id = h.session_id order by t.id desc limit 1) end as last_turn
-from sessions s join session_heads h on h.session_id = s.id
+from sessions s join session_heads h on h.session_id = s.id left join principals o on o.id = coalesce(s.owner, s.principal)
 where s.id = $1 and s.organisation = $2
+
+-- name: visible_session
+-- Whether the session exists and the viewer can see it: $3 are the owners and audiences that include the viewer, $4 the
+-- projects that it is restricted to. Null: no restriction.
+select exists (
+    select from sessions s
+    where s.id = $1 and s.organisation = $2
+      and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+      and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)) as is_visible
 
 -- name: activity_counts
 -- The sessions that have work or a pending approval, by the columns that determine their activity (see `session`).
-select status, wake, has_open_turn, needs_approval, holder_alive, any_worker_alive, count(*) as sessions
+select status, wake, author_disabled, has_open_turn, needs_approval, holder_alive, any_worker_alive, count(*) as sessions
 from (
-    select h.status, h.wake, h.turn_id is not null as has_open_turn, asks.session_id is not null as needs_approval,
+    select h.status, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn, asks.session_id is not null as needs_approval,
            case when h.holder is not null then coalesce(w.lease_until > now(), false) end as holder_alive,
            exists (select from workers where lease_until > now()) as any_worker_alive
-    from (select session_id from active_sessions union select session_id from approvals where closed_at is null) a
+    from (select session_id from active_sessions union select session_id from approvals where closed_at is null
+          union select session_id from session_heads where waits_for is not null) a
     join session_heads h on h.session_id = a.session_id
     left join workers w on w.id = h.holder
     left join (select distinct session_id from approvals where closed_at is null) asks on asks.session_id = h.session_id
 ) facts
-where status <> 'idle' or wake or needs_approval
-group by 1, 2, 3, 4, 5, 6
+where status <> 'idle' or wake or needs_approval or author_disabled
+group by 1, 2, 3, 4, 5, 6, 7
 
 -- name: update_session
-update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, updated_at = now() where id = $1
+update sessions
+set title = $2, metadata = $3, agent = $4, permissions = $5, owner = $6, visible_to = $7, updated_at = now()
+where id = $1
 
 -- name: archive_session
 -- Pending approvals of the session are closed, because it accepts no more decisions.
@@ -129,7 +141,8 @@ for update
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
-     g as (update audit set content = null where session = $1 and content is not null),
+     g as (update audit set content = null, hidden = (select visible_to <> 'organisation' from sessions where id = $1)
+           where session = $1),
      h as (delete from active_sessions where session_id = $1)
 delete from sessions where id = $1
 

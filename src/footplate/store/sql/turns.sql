@@ -19,6 +19,7 @@ with seen as (
         select * from steps where session_id = $1 and position between old.taken_position + 1 and old.seq and state = 'queued'
         order by position limit 1
     ) s
+    where acting_principal((select principal from events where session_id = $1 and seq = s.position)) is distinct from ''
 ), head as (
     update session_heads h
     set epoch = h.epoch + 1, holder = $3, claimed_at = now()
@@ -65,7 +66,8 @@ where t.session_id = $1 and t.id = $2
 select max(started_at) as started_at from turns where session_id = $1 and status = 'completed'
 
 -- name: next_step
-select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
+-- `acting` is empty if the author is disabled: then the step has to wait.
+select acting_principal(e.principal) as acting, e.principal as author, s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
        e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
@@ -78,6 +80,9 @@ cross join lateral (
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
 where h.session_id = $1
+
+-- name: wait_for_author
+update session_heads set waits_for = $3 where session_id = $1 and epoch = $2
 
 -- name: outlook
 -- The expected next turn of an idle session without queued work. Excludes sessions with projects, whose first turn decides
@@ -93,7 +98,7 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 -- (null for a caller that holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, holder = $11
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null, holder = $11
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (
@@ -104,7 +109,7 @@ with head as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at, principal)
     select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second',
-           (select principal from events where session_id = $1 and seq = $5)
+           (select acting_principal(principal) from events where session_id = $1 and seq = $5)
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)

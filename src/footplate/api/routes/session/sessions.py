@@ -31,6 +31,7 @@ from footplate.api.wire.session.sessions import (
     SessionCreate,
     SessionUpdate,
 )
+from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
@@ -55,6 +56,7 @@ async def create_session(request: Request, principal: Caller) -> Response:
         (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
     )
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
+    audience = parse_audience(body.visibility, body.team_id)
     choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: UnitOfWork) -> ChangeResult:
@@ -69,6 +71,7 @@ async def create_session(request: Request, principal: Caller) -> Response:
             mode=Mode(body.mode),
             selection=choice,
             permissions=permissions.dump_permissions(body.permissions),
+            audience=audience,
         )
         if resources:
             stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
@@ -171,7 +174,7 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
         session, accepted = await unit.update_session(principal, session_id, sessions.make_session_update(body))
         return sessions.serialize_session(session), accepted
 
-    affects_rules = bool({"agent", "permissions"} & body.model_fields_set)
+    affects_rules = bool({"agent", "permissions", "visibility", "team_id", "owner_id"} & body.model_fields_set)
     return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
 
 

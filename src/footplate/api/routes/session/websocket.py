@@ -52,16 +52,16 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     services = get_services(socket)
     secret = _extract_api_key(socket)
     principal = await services.keys.authenticate(secret)
-    check_route(principal, "GET", PATH)
-    services.quotas.check_streams(principal.id)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
+    await services.reads.check_session_visible(principal, session_id)
+    check_route(principal, "GET", PATH)
+    services.quotas.check_streams(principal.id)
     query = read_query(socket, StreamEvents)
     cursor = parse_start_cursor(socket.headers.get("last-event-id"), query.after)
-    session = await services.reads.session(principal, session_id)
     frames = services.tails.frames(
-        principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
+        principal.organisation, session_id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
     with services.quotas.acquire_stream(principal.id):
         await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))
@@ -105,7 +105,7 @@ async def _refuse(socket: WebSocket, response: Response, request_id: str) -> Non
 async def refuse_plain_http(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
-    await get_services(request).reads.session(principal, request.path_params["session_id"])
+    await get_services(request).reads.check_session_visible(principal, request.path_params["session_id"])
     raise InvalidRequest(
         "This route is a WebSocket, but the request is not a WebSocket handshake.",
         field="upgrade",

@@ -33,6 +33,7 @@ from footplate.api.wire.request_base import (
     timestamp,
 )
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.api.wire.visibility import TeamId, VisibilityName, parse_audience, serialize_audience
 from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.events import Usage
@@ -74,6 +75,8 @@ class SessionCreate(Body):
     ] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     permissions: OwnPermissions | None = None
+    visibility: VisibilityName = "organisation"
+    team_id: TeamId = None
     resources: FileResources | None = None
     vault_ids: UnsupportedList = None
     budget: Unsupported = None
@@ -91,6 +94,9 @@ class SessionUpdate(Body):
     metadata: MetadataPatch | None = None
     agent: SessionAgentUpdate = NOT_NULLABLE
     permissions: OwnPermissions | None = None
+    visibility: VisibilityName = NOT_NULLABLE
+    team_id: TeamId = None
+    owner_id: Annotated[Id, Field(description="The member who owns the session from now on.")] = NOT_NULLABLE
     vault_ids: UnsupportedList = None
     budget: Unsupported = None
 
@@ -103,7 +109,11 @@ def make_session_update(body: SessionUpdate) -> Callable[[Session], Session]:
         title = body.title if "title" in body.model_fields_set else session.title
         agent = _update_agent_copy(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
         rules = dump_permissions(body.permissions) if "permissions" in body.model_fields_set else session.permissions
-        return replace(session, title=title, metadata=metadata, agent=agent, permissions=rules)
+        changed = replace(session, title=title, metadata=metadata, agent=agent, permissions=rules)
+        if {"visibility", "team_id"} & body.model_fields_set:
+            name = body.visibility if "visibility" in body.model_fields_set else session.audience.visibility
+            changed = replace(changed, audience=parse_audience(name, body.team_id))
+        return replace(changed, owner_id=body.owner_id) if "owner_id" in body.model_fields_set else changed
 
     return change
 
@@ -161,6 +171,9 @@ def serialize_session(session: Session) -> JsonObject:
         "workspace_id": session.workspace_id,
         "bases": {**session.bases},
         "permissions": shown_rules(session.permissions),
+        "created_by": session.created_by,
+        "owner": {"id": session.owner_id, "name": session.owner_name},
+        **serialize_audience(session.audience),
     }
 
 
