@@ -32,13 +32,15 @@ _SELECTS: Final = {
 }
 _VISIBLE: Final = "(coalesce(v.owner, v.principal) = any({0}) or v.visible_to = any({0}))"
 _IN_PROJECTS: Final = "(v.project_ids <> '{{}}' and v.project_ids <@ {0}::text[])"
+_AUDIT_CONDITION: Final = (
+    f"(s.session is null or coalesce((select {_VISIBLE} from sessions v where v.id = s.session),"  # noqa: S608
+    " not exists (select from hidden_deletions d where d.session_id = s.session)))"
+)
 _AUDIENCE_CONDITIONS: Final = {
     "sessions": _VISIBLE.replace("v.", "s."),
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
-    "audit": "(s.session is null or coalesce((select VISIBLE from sessions v where v.id = s.session), not s.hidden))".replace(
-        "VISIBLE", _VISIBLE
-    ),
+    "audit": _AUDIT_CONDITION,
 }
 _PROJECT_CONDITIONS: Final = {
     "sessions": _IN_PROJECTS.replace("v.", "s."),

@@ -30,7 +30,8 @@ where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'as
   and ($5::timestamptz is null or a.created_at <= $5)
   and ($6::timestamptz is null or (a.created_at, a.id) < ($6, $7::text))
   and ($9::text[] is null or coalesce((
-      select coalesce(s.owner, s.principal) = any($9) or s.visible_to = any($9) from sessions s where s.id = a.session), not a.hidden))
+      select coalesce(s.owner, s.principal) = any($9) or s.visible_to = any($9) from sessions s where s.id = a.session),
+      not exists (select from hidden_deletions d where d.session_id = a.session)))
   and ($10::text[] is null or exists (
       select from sessions s where s.id = a.session and s.project_ids <> '{}' and s.project_ids <@ $10))
 order by a.created_at desc, a.id desc

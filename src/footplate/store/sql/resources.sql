@@ -141,8 +141,8 @@ for update
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
-     g as (update audit set content = null, hidden = (select visible_to <> 'organisation' from sessions where id = $1)
-           where session = $1),
+     g as (update audit set content = null where session = $1 and content is not null),
+     i as (insert into hidden_deletions select id from sessions where id = $1 and visible_to <> 'organisation'),
      h as (delete from active_sessions where session_id = $1)
 delete from sessions where id = $1
 
