@@ -89,6 +89,7 @@ NAMES: Final[Mapping[str, str]] = {
     "ready-2": "temporal_state_lost",
     "ready-4": "hidden_sessions_do_not_exist",
     "ready-6": "long_session_restores_from_few_objects",
+    "ready-7": "disabled_member_hands_over",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",
