@@ -51,6 +51,12 @@ class AuditEntry:
     content_hash: str
     number: int = 0
     created_at: datetime | None = None
+    principal_name: str | None = None
+    """This field and the following ones are looked up when the entry is read. They are not part of its hash."""
+    session_title: str | None = None
+    call_input: JsonObject | None = None
+    """The input of the call. None: the entry is not about a call, or the input is no longer stored, because the session
+    was deleted or its log was archived."""
 
     def compute_hash(self, organisation: str) -> str:
         """Return the hash of the entry, from which the batch's hash is computed."""
@@ -176,7 +182,10 @@ class AuditFilter:
     kind: str | None = None
     session: str | None = None
     outcome: str | None = None
+    tool: str | None = None
     principal: str | None = None
+    member: str | None = None
+    """The id or the name of a member."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _MAX_UNSEALED_AGE: Final = timedelta(minutes=1)
 
 
 def load_entry(row: Row) -> AuditEntry:
+    call_input = row.get("call_input")
     return AuditEntry(
         id=row["id"],
         number=row["number"],
@@ -47,6 +48,9 @@ def load_entry(row: Row) -> AuditEntry:
         input_hash=row["input_hash"],
         content=row["content"],
         content_hash=row["content_hash"],
+        principal_name=row.get("principal_name"),
+        session_title=row.get("session_title"),
+        call_input=call_input if isinstance(call_input, dict) else None,
     )
 
 
