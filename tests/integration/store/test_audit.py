@@ -182,9 +182,9 @@ async def test_a_listed_entry_has_the_name_the_title_and_the_input(cell: Cell) -
         return [(one.outcome, one.principal_name, one.tool, str(one.call_input)) for one in entries]
 
     made, merged = ("bash", "{'command': 'make'}"), ("github/merge", "{'number': 7}")
-    answers = [("deny", "ann", *made), ("deny", "bob", *merged)]
-    assert await listed(kind="answer") == answers
-    assert await listed(member="bob") == await listed(member=bob.id) == await listed(principal=bob.id) == answers[1:]
+    decisions = [("deny", "ann", *made), ("deny", "bob", *merged)]
+    assert await listed(kind="answer") == decisions
+    assert await listed(member="bob") == await listed(member=bob.id) == await listed(principal=bob.id) == decisions[1:]
     assert await listed(principal="bob") == []
     assert [one[2:] for one in await listed(tool="github/merge")] == [merged, merged]
     await AuditSealing(cell.database).run()

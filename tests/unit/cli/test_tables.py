@@ -158,5 +158,5 @@ def test_a_list_of_audit_entries_fits_80_columns(
     resource_tables.print_audit(_AUDIT)
     heading, first, *rows = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
     assert heading.split() == ["AGE", "DECISION", "BY", "MEMBER", "SESSION", "CALL"]
-    assert all(word in first for word in ("denied", "rule", "Ann Miller", "Fix the tests…", "bash rm"))
+    assert all(cell in first for cell in ("denied", "rule", "Ann Miller", "Fix the tests…", "bash rm"))
     assert max(map(len, (heading, first, *rows))) <= 80  # the width of the terminal
