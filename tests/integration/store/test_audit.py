@@ -184,8 +184,10 @@ async def test_a_listed_entry_has_the_name_the_title_and_the_input(cell: Cell) -
     made, merged = ("bash", "{'command': 'make'}"), ("github/merge", "{'number': 7}")
     decisions = [("deny", "ann", *made), ("deny", "bob", *merged)]
     assert await listed(kind="answer") == decisions
-    assert await listed(member="bob") == await listed(member=bob.id) == await listed(principal=bob.id) == decisions[1:]
-    assert await listed(principal="bob") == []
+    assert await listed(member="bob") == await listed(member=bob.id) == await listed(decided_by=bob.id) == decisions[1:]
+    assert await listed(decided_by="bob") == []
+    assert await listed(member="ann") == [("ask", "ann", *made), ("ask", "ann", *merged), decisions[0]]
+    assert await listed(decided_by=ann.id) == decisions[:1]
     assert [one[2:] for one in await listed(tool="github/merge")] == [merged, merged]
     await AuditSealing(cell.database).run()
     assert await faults(cell, ann) == []
@@ -220,15 +222,18 @@ async def test_hook_runs_are_stored_and_sealed(cell: Cell) -> None:
     principal = new_principal()
     session_id = await deny_commands(cell, principal)
     content: JsonObject = {"hook_event": "Stop", "hook": "check", "reason": "more to do"}
+    call: JsonObject = {"command": "rm a"}
     runs = [
-        audit.build_hook_entry(content, outcome="deny", tool="Bash", layer="agent", tool_input={"command": "rm a"}),
+        audit.build_hook_entry(
+            content, outcome="deny", tool="Bash", layer="agent", tool_input=call, principal=principal.id
+        ),
         audit.build_hook_entry(content, outcome="block", tool=None, layer="agent", tool_input=None),
     ]
     await HookRunRecorder(cell.database).record(principal.organisation, session_id, "turn_1", runs)
     found = await cell.reads.audit(principal, OLDEST, AuditFilter(kind="hook", session=session_id))
-    assert [(one.outcome, one.tool, one.layer, one.turn) for one in found] == [
-        ("deny", "Bash", "agent", "turn_1"),
-        ("block", None, "agent", "turn_1"),
+    assert [(one.outcome, one.tool, one.layer, one.turn, one.principal) for one in found] == [
+        ("deny", "Bash", "agent", "turn_1", principal.id),
+        ("block", None, "agent", "turn_1", None),
     ]
     assert found[0].input_hash == audit.hash_json({"command": "rm a"})
     assert (found[1].input_hash, found[1].content) == (None, content)

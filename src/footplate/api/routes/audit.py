@@ -41,7 +41,7 @@ async def list_audit(request: Request, principal: Caller) -> Response:
         session=query.session_id,
         outcome=query.outcome,
         tool=query.tool,
-        principal=query.answered_by,
+        decided_by=query.answered_by,
         member=query.member,
     )
     rows = await get_services(request).reads.audit(principal, page, audit_filter)

@@ -1,4 +1,4 @@
-"""Principals: authenticated callers, each in one organisation."""
+"""Principals: authenticated callers, each in one organisation, and the authors of messages."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,3 +17,12 @@ class Principal:
     name: str
     roles: frozenset[str]
     """The roles of the API key that the owner of the key has too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The principal who sent the message that a turn processes."""
+
+    id: str
+    name: str | None = None
+    kind: str | None = None

@@ -14,6 +14,7 @@ from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position
@@ -196,6 +197,7 @@ class Claims:
             resources=step["resources"],
             forked_at=step["forked_at"],
             context=context,
+            author=_load_author(step),
             entries=head["entries"],
             control_seq=head["control_seq"],
             old_holder=head["old_holder"],
@@ -288,10 +290,15 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
         config=agents_and_config.load_config(turn["config"]),
         content=(),
         context={},
+        author=_load_author(turn),
         entries=head["entries"],
         control_seq=head["control_seq"],
         old_holder=head["old_holder"],
     )
+
+
+def _load_author(row: Row) -> Author | None:
+    return None if row["author_id"] is None else Author(row["author_id"], row["author_name"], row["author_kind"])
 
 
 async def find_unresolved_calls(

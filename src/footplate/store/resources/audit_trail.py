@@ -88,7 +88,9 @@ class HookRunRecorder:
     async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
         async with self._database.transaction() as connection:
             for run in runs:
-                await add_entry(connection, organisation, run, session=session_id, turn=turn_id)
+                await add_entry(
+                    connection, organisation, run, principal=run.principal, session=session_id, turn=turn_id
+                )
 
 
 class AuditSealing:
