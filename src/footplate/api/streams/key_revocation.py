@@ -1,4 +1,6 @@
-"""Ends an open stream when its API key is revoked. A stream can stay open for hours after the key was checked."""
+"""Ends an open stream when its API key is revoked or may no longer read. A stream can stay open for hours after the
+key was checked.
+"""
 
 import asyncio
 from typing import Final
@@ -8,8 +10,9 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
 from footplate.api.service_container import get_services
-from footplate.domain.errors import FootplateError, Unauthenticated
+from footplate.domain.errors import Forbidden, FootplateError, Unauthenticated
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission, check_permission
 
 CHECK_SECONDS: Final = 2.0
 """Interval between two checks. The server caches a key for 2 seconds, so a stream ends within 5 seconds."""
@@ -18,7 +21,8 @@ log = structlog.get_logger(__name__)
 
 
 async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
-    """Returns when the key that opened the connection is revoked or no longer belongs to the organisation.
+    """Returns when the key that opened the connection is revoked, has lost its roles, or no longer belongs to the
+    organisation.
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
@@ -26,9 +30,11 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         try:
-            if (await keys.authenticate(secret)).organisation != principal.organisation:
+            current = await keys.authenticate(secret)
+            check_permission(current, Permission.VIEW)
+            if current.organisation != principal.organisation:
                 return
-        except Unauthenticated:
+        except (Unauthenticated, Forbidden):
             return
         except (FootplateError, OSError) as error:
             log.warning(
@@ -38,4 +44,6 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
 
 def revoked_key_error() -> Unauthenticated:
     """Builds the error that the client receives when its stream ends."""
-    return Unauthenticated("The API key of this stream was revoked.", help_text="Reconnect with a valid API key.")
+    return Unauthenticated(
+        "The API key of this stream was revoked or has lost its roles.", help_text="Reconnect with a valid API key."
+    )

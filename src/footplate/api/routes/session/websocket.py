@@ -105,6 +105,7 @@ async def _refuse(socket: WebSocket, response: Response, request_id: str) -> Non
 async def refuse_plain_http(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
+    check_route(principal, "GET", PATH)
     await get_services(request).reads.session(principal, request.path_params["session_id"])
     raise InvalidRequest(
         "This route is a WebSocket, but the request is not a WebSocket handshake.",
