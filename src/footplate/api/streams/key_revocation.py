@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
 from footplate.api.service_container import get_services
-from footplate.domain.errors import Forbidden, FootplateError, Unauthenticated
+from footplate.domain.errors import FootplateError, Forbidden, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
 
