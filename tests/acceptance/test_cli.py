@@ -175,6 +175,9 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
         assert (attached.code, attached.out.rstrip().endswith("Done.")) == (0, True), attached.out
     trail = await _json(cell, "audit", "audit", "ls", "--session", session_id)
     assert [(entry["kind"], entry["outcome"]) for entry in trail] == [("answer", "deny"), ("decision", "ask")]
+    assert {(entry["tool"], entry["input_summary"]) for entry in trail} == {("bash", waiting["input"]["command"])}
+    by_name = await _json(cell, "audit", "audit", "ls", "--session", session_id, "--by", trail[0]["principal_name"])
+    assert trail[0] in by_name
     exported = await cell.run("audit", "export", "--session", session_id)
     assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in trail[::-1]]
     assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []

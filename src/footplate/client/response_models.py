@@ -162,9 +162,14 @@ class AuditEntry(ResponseModel):
     turn_id: str | None = None
     event_id: str | None = None
     principal: str | None = None
+    principal_name: str | None = None
+    session_title: str | None = None
     outcome: str | None = None
     tool: str | None = None
     layer: str | None = None
+    input_summary: str | None = None
+    """The main argument of the call, at most 200 characters. None: the entry is not about a call, or the input is no
+    longer stored."""
     input_hash: str | None = None
     content: dict[str, Any] | None = None
     content_hash: str

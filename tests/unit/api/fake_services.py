@@ -209,7 +209,7 @@ class FakeReads(FakeMemberReads):
         return _page(list(self._world.projects.workspaces.values()), principal, page)
 
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
-        """Lets unknown sessions pass in a world without sessions: the fakes of some routes have sessions of their own."""
+        """Lets all pass in a world without sessions: the fakes of some routes have sessions of their own."""
         if self._world.sessions:
             await self.session(principal, session_id)
 

@@ -1,17 +1,16 @@
 """Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Final
 
-from footplate.cli.render import terminal_io, value_formatting
+from footplate.cli.render import audit_text, terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import Agent, ApiKey, Approval, AuditEntry, Environment, File, Member, Project, Session, Turn
 from footplate.domain.text.approval_display import ShownCall, describe_call
-from footplate.domain.text.visible_text import show_line
+from footplate.domain.text.visible_text import count_columns, show_line, wrap_line
 
 _COLOURS: Final = {
     "running": "green",
@@ -31,6 +30,9 @@ _STALL_REASONS: Final = {
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
 _WIDE_COLUMNS = 100
+_NAME_COLUMNS: Final = 14
+_WIDE_NAME_COLUMNS: Final = 30
+_SHORT_ID: Final = 8
 _MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
 
@@ -258,18 +260,28 @@ def print_audit(found: Sequence[AuditEntry]) -> None:
     if not found:
         _print_note("The audit trail is empty.")
         return
+    console = terminal_io.out()
+    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
+    limit = _WIDE_NAME_COLUMNS if wide else _NAME_COLUMNS
     rows: list[list[Cell]] = [
         [
-            value_formatting.format_age(each.created_at),
-            each.kind,
-            each.outcome or "",
-            UntrustedText(each.principal or each.layer or ""),
-            UntrustedText(each.tool or ""),
-            UntrustedText(json.dumps(each.content, ensure_ascii=False) if each.content else ""),
+            f"{each.created_at:%Y-%m-%d %H:%M:%S}" if wide else value_formatting.format_age(each.created_at),
+            audit_text.describe_outcome(each),
+            audit_text.describe_decider(each),
+            _shorten_name(each.principal_name or "", limit),
+            _shorten_name(each.session_title or (each.session_id or "")[-_SHORT_ID:], limit),
+            UntrustedText(audit_text.describe_subject(each)),
         ]
         for each in found
     ]
-    print_rows(["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
+    print_rows(["TIME" if wide else "AGE", "DECISION", "BY", "MEMBER", "SESSION", "CALL"], rows)
+
+
+def _shorten_name(name: str, max_columns: int) -> str:
+    shown = show_line(name)
+    if count_columns(shown) > max_columns:
+        shown = f"{wrap_line(shown, max_columns - 1)[0].rstrip()}…"
+    return terminal_io.escape_shown(shown)
 
 
 def print_members(found: Sequence[Member]) -> None:

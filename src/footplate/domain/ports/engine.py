@@ -15,6 +15,7 @@ from footplate.domain.audit import AuditEntry
 from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
 from footplate.domain.json import JsonObject
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.permissions import Layer
 from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOutput, Gate, Preview, SteerMessage
 from footplate.domain.projects.project import BaseCommit, SessionProject
@@ -45,6 +46,9 @@ class Claim:
     context: JsonObject
     entries: int
     """Number of entries in the conversation."""
+    author: Author | None = None
+    """The sender of the message that the turn processes. Senders of messages that join the turn later are not recorded
+    here. None: the input has no known sender."""
     old_holder: str | None = None
     old_holder_may_live: bool = False
     """The lease of the last holder has not expired, so its commands may still be running."""

@@ -19,7 +19,6 @@ from footplate.domain.policy.approvals import (
     DECIDED_BY_TIMEOUT,
     MAX_EDIT_CHARACTERS,
     ApprovalPolicy,
-    Author,
     InputEdit,
     InputEdited,
 )
@@ -139,11 +138,10 @@ async def _check_decisions(
     if row is None:
         return {}
     policy = ApprovalPolicy.load(row["approvals"])
-    author_row = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
-    author = Author(None) if author_row is None else Author(author_row["id"], author_row["name"])
+    author_rows = await connection.fetch(SQL["turn_authors"], head["session_id"], head["turn_id"])
     edits = _find_edits(decisions) if policy.two_people else []
     if len(edits) < len(decisions):
-        policy.check_may_decide(principal, author)
+        policy.check_may_decide(principal, [row["principal"] for row in author_rows])
     return await _check_edits(connection, principal, head["session_id"], policy, edits) if edits else {}
 
 
@@ -162,7 +160,7 @@ async def _check_edits(
         if (
             proposed is None
             or audit.hash_json(proposed["input"]) != audit.hash_json(edit.input)
-            or Author(proposed["id"], proposed["name"]).is_same_person(principal)
+            or proposed["id"] == principal.id
         ):
             new.append(edit)
     if new:

@@ -14,6 +14,7 @@ from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position
@@ -196,6 +197,7 @@ class Claims:
             resources=step["resources"],
             forked_at=step["forked_at"],
             context=context,
+            author=_load_author(step),
             entries=head["entries"],
             control_seq=head["control_seq"],
             old_holder=head["old_holder"],
@@ -266,8 +268,8 @@ class Claims:
 async def _find_next_step(connection: Connection, head: Row, session_id: str) -> Row | None:
     """Returns the next queued step, unless its author is disabled and has no successor. Then the session waits."""
     step = await connection.fetchrow(SQL["next_step"], session_id)
-    if step is not None and step["acting"] == "":
-        await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["author"])
+    if step is not None and step["author_id"] == "":
+        await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["sender_id"])
         return None
     return step
 
@@ -297,10 +299,15 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
         config=agents_and_config.load_config(turn["config"]),
         content=(),
         context={},
+        author=_load_author(turn),
         entries=head["entries"],
         control_seq=head["control_seq"],
         old_holder=head["old_holder"],
     )
+
+
+def _load_author(row: Row) -> Author | None:
+    return None if row["author_id"] is None else Author(row["author_id"], row["author_name"], row["author_kind"])
 
 
 async def find_unresolved_calls(

@@ -25,6 +25,9 @@ returning *
 -- name: member
 select * from principals where id = $1 and organisation = $2
 
+-- name: member_names
+select id, name from principals where id = any($1::text[]) and organisation = $2
+
 -- name: update_member
 update principals
 set roles = coalesce($3::text[], roles),

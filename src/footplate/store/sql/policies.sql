@@ -19,10 +19,11 @@ from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
 
 -- name: calls
--- The gate's decisions, newest first, with their calls if those still exist.
+-- The gate's decisions, newest first, with their calls if those still exist. Forks may need rows of a deleted session.
 select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type, e.body, e.object_key
 from audit a
-left join events e on e.session_id = a.session and e.event_id = a.event and e.ref_seq is null
+left join sessions o on o.id = a.session
+left join events e on e.session_id = o.id and e.event_id = a.event and e.ref_seq is null
 where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'ask', 'deny')
   and ($2::text is null or a.session = $2)
   and ($3::text is null or exists (select 1 from sessions s where s.id = a.session and $3 = any(s.project_ids)))

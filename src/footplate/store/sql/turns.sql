@@ -28,12 +28,14 @@ with seen as (
     returning h.epoch, h.seq, h.entries, h.control_seq, null::text as old_holder
 )
 select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
-       e.object_key as input_object, e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+       e.object_key as input_object, e.created_at as accepted_at, acting_principal(e.principal) as author_id,
+       p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 from head, step
 join sessions se on se.id = step.session_id
 cross join lateral (select * from events where session_id = step.session_id and seq = step.position limit 1) e
+left join principals p on p.id = acting_principal(e.principal)
 
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
@@ -55,20 +57,23 @@ update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
 select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, e.body as input_body,
-       e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at
+       e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at,
+       t.principal as author_id, p.name as author_name, p.kind as author_kind
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
 join steps st on st.session_id = t.session_id and st.position = t.position
+left join principals p on p.id = t.principal
 where t.session_id = $1 and t.id = $2
 
 -- name: last_completed
 select max(started_at) as started_at from turns where session_id = $1 and status = 'completed'
 
 -- name: next_step
--- `acting` is empty if the author is disabled: then the step has to wait.
-select acting_principal(e.principal) as acting, e.principal as author, s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+-- The author is empty if the sender is disabled and has no successor: then the step has to wait.
+select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
+       e.created_at as accepted_at, e.principal as sender_id, acting_principal(e.principal) as author_id,
+       p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
@@ -79,6 +84,7 @@ cross join lateral (
 ) s
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
+left join principals p on p.id = acting_principal(e.principal)
 where h.session_id = $1
 
 -- name: wait_for_author

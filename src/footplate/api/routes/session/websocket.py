@@ -106,6 +106,7 @@ async def refuse_plain_http(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
     await get_services(request).reads.check_session_visible(principal, request.path_params["session_id"])
+    check_route(principal, "GET", PATH)
     raise InvalidRequest(
         "This route is a WebSocket, but the request is not a WebSocket handshake.",
         field="upgrade",
