@@ -32,8 +32,12 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
+        services = get_services(request)
+        await services.limit_guard.check_request(
+            principal
+        )  # first, because a refused role is written to the audit trail
         check_route(principal, request.method, self.path)
-        reservation = get_services(request).quotas.open_reservation(principal.id)
+        reservation = services.quotas.open_reservation(principal.id)
         scope["body_reservation"] = reservation
         try:
             response = await self.endpoint(request=request, principal=principal, **request.path_params)

@@ -17,6 +17,7 @@ from footplate.domain import ids
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord, fill_default_policies
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import (
     AcceptedInputs,
@@ -39,6 +40,7 @@ from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
+from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.session_deletion import delete_session_rows
 
 log = structlog.get_logger(__name__)
@@ -47,20 +49,22 @@ _QUEUED: Final = Activity(ActivityState.QUEUED)
 
 
 class UnitOfWorkFactory:
-    def __init__(self, database: Database, objects: Objects) -> None:
+    def __init__(self, database: Database, objects: Objects, limits: LimitStore | None = None) -> None:
         self._database = database
         self._objects = objects
+        self._limits = limits or LimitStore(database)
         self._archives = ArchiveReader(database, objects)
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator["UnitOfWork"]:
         db = self._database
+        limits = await self._limits.load(principal.organisation)
         async with (
             store_edits(db, principal),
             db.change_limiter.acquire_slot(principal.organisation),
             db.transaction() as connection,
         ):
-            unit = UnitOfWork(connection, self._objects, self._archives, principal, attempt)
+            unit = UnitOfWork(connection, self._objects, self._archives, limits, principal, attempt)
             await unit.load_stored_response()
             yield unit
         for organisation, session_id in unit.deleted:
@@ -92,12 +96,14 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         connection: Connection,
         objects: Objects,
         archives: ArchiveReader,
+        limits: OrganisationLimits,
         principal: Principal,
         attempt: RequestAttempt | None,
     ) -> None:
         self._connection = connection
         self._objects = objects
         self._archives = archives
+        self._limits = limits
         self._principal = principal
         self._attempt = attempt
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
@@ -246,6 +252,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         permissions: JsonObject | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
+        await self.check_limit(principal, LimitName.SESSIONS)
         project_ids = await projects.choose_projects(self._connection, principal, selection)
         row = await self._connection.fetchrow(
             SQL["insert_session"],
@@ -268,7 +275,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             raise await self._environment_error(principal, environment_id)
         session = row_mapping.load_session(row)
         if inputs:
-            accepted = await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+            accepted = await self.send(principal, session_id, inputs)
             return replace(session, activity=_QUEUED), accepted
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
@@ -304,6 +311,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             "session",
             session_id,
         )
+        await self.check_limit(principal, LimitName.SESSIONS)
         origin = await find_fork_origin(self._connection, self._archives, head, point)
         attributes = change(row_mapping.load_session(head))
         row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
@@ -313,7 +321,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         accepted = await append_notice(self._connection, principal, fork_id, notice)
         fork = row_mapping.load_session(row)
         if inputs:
-            sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
+            sent = await self.send(principal, fork_id, inputs)
             accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
             fork = replace(fork, activity=_QUEUED)
         return fork, accepted
@@ -351,7 +359,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id
-        return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+        return await append_inputs(self._connection, self._objects, principal, session_id, inputs, limits=self._limits)
 
     async def _environment_error(self, principal: Principal, environment_id: str) -> Exception:
         row = await self._connection.fetchrow(SQL["environment"], environment_id, principal.organisation)

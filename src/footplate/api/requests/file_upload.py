@@ -5,7 +5,7 @@ while a slow client sends it.
 import hashlib
 import mimetypes
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -50,8 +50,14 @@ class Upload:
 
 
 @asynccontextmanager
-async def receive_upload(request: Request) -> AsyncIterator[Upload]:
+async def receive_upload(request: Request, check_size: Callable[[int], Awaitable[None]]) -> AsyncIterator[Upload]:
+    """`check_size` raises an error if there is no room for a file of this size. It is called before the body is read,
+    with the smallest size that the file can have, and again with its size.
+    """
     limit = get_services(request).max_file_bytes
+    declared_length = request.headers.get("content-length", "")
+    if declared_length.isdecimal():
+        await check_size(max(0, min(int(declared_length), limit) - _FORM_OVERHEAD_BYTES))
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidRequest(
             f"A file must be uploaded as {_FORM}.",
@@ -60,7 +66,9 @@ async def receive_upload(request: Request) -> AsyncIterator[Upload]:
         )
     form = await _parse_form(request, limit)
     try:
-        yield await _parse_upload(form, limit)
+        upload = await _parse_upload(form, limit)
+        await check_size(upload.size)
+        yield upload
     finally:
         await form.close()
 

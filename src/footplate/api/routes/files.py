@@ -1,6 +1,7 @@
 """`/v1/files`: uploads, lists, downloads and deletes files. Messages and session resources refer to files by id."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -52,7 +53,8 @@ _DEFAULT_LIMIT: Final = 20
 @router.post("", response_model=response_models.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    async with receive_upload(request) as upload:
+    check_size = partial(get_services(request).limit_guard.check_stored_bytes, principal)
+    async with receive_upload(request, check_size) as upload:
         file_id = ids.new_id(ids.FILE)
         # Stored before the transaction opens. If it does not commit, the bytes are removed again.
         await get_services(request).files.store(principal.organisation, file_id, upload.chunks())

@@ -38,13 +38,15 @@ class ActivityState(StrEnum):
 class StallReason(StrEnum):
     NO_WORKER = "no_worker"
     WORKER_LOST = "worker_lost"
+    TURN_LIMIT = "turn_limit"
+    """The limit on concurrent turns is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     state: ActivityState
     reason: StallReason | None = None
-    """Why the session is stalled. None in all other states."""
+    """Why the session is stalled, or queued because of a limit. None in all other states."""
 
 
 class TurnStatus(StrEnum):

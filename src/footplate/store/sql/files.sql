@@ -18,8 +18,8 @@ delete from file_removals where file_id = $1 and organisation = $2 and due > now
 returning file_id
 
 -- name: insert_file
-insert into files (id, organisation, filename, mime_type, size_bytes, expires_at)
-values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int)) returning *
+insert into files (id, organisation, filename, mime_type, size_bytes, expires_at, created_by)
+values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int), $7) returning *
 
 -- name: delete_file
 with gone as (delete from files where id = $1 and organisation = $2 returning id, organisation)
