@@ -81,4 +81,11 @@ async def test_an_upload_without_room_is_not_stored(api: Api, http: httpx2.Async
     response = await http.post("/v1/files", files={"file": ("a.txt", b"a" * size)})
     assert (response.status_code, response.headers["x-should-retry"]) == (429, "false"), response.text
     assert not api.world.files.content
-    assert (await http.post("/v1/files", files={"file": ("a.txt", b"a" * 99)})).status_code == 200
+
+
+async def test_a_retried_upload_gets_the_response_of_its_first_attempt(api: Api, http: httpx2.AsyncClient) -> None:
+    api.world.limits.limits[LimitName.STORED_BYTES, ORGANISATION] = 100
+    upload: Mapping[str, Any] = {"files": {"file": ("a.txt", b"a" * 100)}, "headers": {"idempotency-key": "one"}}
+    first = await http.post("/v1/files", **upload)
+    api.world.limits.used[LimitName.STORED_BYTES] = 100
+    assert (first.status_code, (await http.post("/v1/files", **upload)).json()) == (200, first.json())

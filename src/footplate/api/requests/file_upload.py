@@ -5,7 +5,7 @@ while a slow client sends it.
 import hashlib
 import mimetypes
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from footplate.api.errors import TooLarge
-from footplate.api.requests.parsing import read_chunks
+from footplate.api.requests.parsing import parse_attempt, read_chunks
 from footplate.api.service_container import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files.uploaded_files import UNKNOWN_TYPE, safe_file_name
@@ -49,15 +49,18 @@ class Upload:
             yield chunk
 
 
-@asynccontextmanager
-async def receive_upload(request: Request, check_size: Callable[[int], Awaitable[None]]) -> AsyncIterator[Upload]:
-    """`check_size` raises an error if there is no room for a file of this size. It is called before the body is read,
-    with the smallest size that the file can have, and again with its size.
+def read_declared_size(request: Request) -> int:
+    """Returns the smallest size that the file can have according to the headers. It is 0 if they do not say, and for
+    what may be a retry: its first attempt may have succeeded, and then it gets that response.
     """
+    attempt, length = parse_attempt(request, b""), request.headers.get("content-length", "")
+    may_be_retry = attempt is not None and (attempt.idempotency_key is not None or attempt.retry_count > 0)
+    return 0 if may_be_retry or not length.isdecimal() else max(0, int(length) - _FORM_OVERHEAD_BYTES)
+
+
+@asynccontextmanager
+async def receive_upload(request: Request) -> AsyncIterator[Upload]:
     limit = get_services(request).max_file_bytes
-    declared_length = request.headers.get("content-length", "")
-    if declared_length.isdecimal():
-        await check_size(max(0, min(int(declared_length), limit) - _FORM_OVERHEAD_BYTES))
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidRequest(
             f"A file must be uploaded as {_FORM}.",
@@ -66,9 +69,7 @@ async def receive_upload(request: Request, check_size: Callable[[int], Awaitable
         )
     form = await _parse_form(request, limit)
     try:
-        upload = await _parse_upload(form, limit)
-        await check_size(upload.size)
-        yield upload
+        yield await _parse_upload(form, limit)
     finally:
         await form.close()
 
