@@ -199,7 +199,7 @@ async def test_a_member_at_its_limit_does_not_hold_up_the_others(cell: Cell, pri
     assert await _release(cell, principal) == [mine[1]]
 
 
-async def test_a_deleted_session_leaves_nothing(cell: Cell, principal: Principal) -> None:
+async def test_a_deleted_session_waits_for_nothing(cell: Cell, principal: Principal) -> None:
     await limit(cell, principal, TURNS, 0)
     session_id = await cell.session(principal, "go")
     await cell.expect_nothing_to_claim(session_id, principal)

@@ -16,6 +16,8 @@ from footplate.stream.organisation_counters import RequestRates, StreamCounts
 
 from .redis_server import RedisServer
 
+pytestmark = pytest.mark.timing
+
 RATE, STREAMS = LimitName.REQUESTS_PER_SECOND, LimitName.STREAMS
 
 

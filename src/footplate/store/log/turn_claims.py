@@ -48,8 +48,8 @@ class Claims:
 
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
         limits = await self._limits.load(organisation)
-        found: Claim | NothingToClaim | None
         async with self._database.connection() as connection:
+            found: Claim | NothingToClaim | None
             if limits.has_limit(LimitName.CONCURRENT_TURNS):
                 found = await self._claim_within_limits(connection, limits, session_id, worker)
             else:
