@@ -55,7 +55,7 @@ class OrganisationLimitGuard:
                 limit.check(used, adding=size)
 
     async def read_limits(self, principal: Principal) -> Sequence[LimitUse]:
-        limits = await self._store.load(principal.organisation)
+        limits = await self._store.load(principal.organisation, use_cache=False)  # what was just set must be shown
         ids = {scope for _, scope in limits.own if scope not in {ORGANISATION, EACH_MEMBER}} | {principal.id}
         names = await self._store.load_member_names(principal.organisation, sorted(ids))
         members = [Principal(principal.organisation, each, names.get(each, each), frozenset()) for each in sorted(ids)]

@@ -40,9 +40,9 @@ class LimitStore:
         self._defaults = defaults or {}
         self._cache: dict[str, tuple[float, OrganisationLimits]] = {}
 
-    async def load(self, organisation: str) -> OrganisationLimits:
+    async def load(self, organisation: str, *, use_cache: bool = True) -> OrganisationLimits:
         cached = self._cache.get(organisation)
-        if cached is not None and cached[0] > time.monotonic():
+        if use_cache and cached is not None and cached[0] > time.monotonic():
             return cached[1]
         rows = await self._database.fetch("limits", organisation)
         limits = _load_limits(organisation, rows, self._defaults)
