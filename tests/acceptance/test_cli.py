@@ -491,6 +491,21 @@ async def test_a_member_gets_a_key_that_is_rotated_and_revoked(cell: Cell) -> No
     assert "ann" in (await cell.run("members", "disable", member["id"])).out
 
 
+async def test_limits_are_set_shown_and_removed(cell: Cell) -> None:
+    changed = await _json(cell, "limit", "limits", "set", "stored_bytes", "9000000")
+    assert (changed["scope"], changed["value"]) == ("organisation", 9_000_000)
+    await cell.run("limits", "set", "sessions", "1000", "--each-member")
+    shown = {(each["name"], each["scope"]): each for each in await _json(cell, "limits", "limits")}
+    assert shown["stored_bytes", "organisation"]["value"] == 9_000_000
+    assert shown["sessions", "each_member"]["value"] == shown["sessions", "member"]["value"] == 1000
+    assert shown["streams", "organisation"]["value"] is None
+    refused = await cell.run("limits", "set", "requests_per_second", "0")
+    assert (refused.code, "must be at least 1" in refused.err) == (1, True), refused
+    await cell.run("limits", "unset", "sessions", "--each-member")
+    table = (await cell.run("limits", "unset", "stored_bytes")).out
+    assert re.search(r"stored_bytes\s+organisation\s+no limit", table), table
+
+
 async def test_a_transcript_is_imported_and_exported(cell: Cell, tmp_path: Path) -> None:
     message = {"role": "user", "content": "Remember the blue door"}
     line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "theirs", "message": message}

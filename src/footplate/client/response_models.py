@@ -67,6 +67,17 @@ class Member(ResponseModel):
     disabled_at: datetime | None = None
 
 
+class Limit(ResponseModel):
+    name: str
+    scope: Literal["organisation", "each_member", "member"]
+    member_id: str | None = None
+    member_name: str | None = None
+    value: int | None = None
+    """None: unlimited."""
+    used: float | None = None
+    """None: not counted. Requests and streams are counted only while they have a limit."""
+
+
 class ApiKey(ResponseModel):
     id: str
     name: str
@@ -271,7 +282,7 @@ class Activity(ResponseModel):
     """What a session is doing, or how its last turn ended."""
 
     state: ActivityState
-    reason: Literal["no_worker", "worker_lost"] | None = None
+    reason: Literal["no_worker", "worker_lost", "turn_limit"] | None = None
     """Why the session is stalled."""
 
 

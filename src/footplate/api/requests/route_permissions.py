@@ -16,6 +16,7 @@ from footplate.domain.organisations.roles import Permission, check_permission
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/sessions/{session_id}/events"): (Permission.OPERATE, Permission.APPROVE),
+    ("POST", "/v1/limits"): (Permission.MANAGE_MEMBERS,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),

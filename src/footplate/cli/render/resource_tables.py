@@ -8,7 +8,19 @@ from typing import Any, Final
 from footplate.cli.render import audit_text, terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.tool_call_format import lay_out_call
-from footplate.client import Agent, ApiKey, Approval, AuditEntry, Environment, File, Member, Project, Session, Turn
+from footplate.client import (
+    Agent,
+    ApiKey,
+    Approval,
+    AuditEntry,
+    Environment,
+    File,
+    Limit,
+    Member,
+    Project,
+    Session,
+    Turn,
+)
 from footplate.domain.text.approval_display import ShownCall, describe_call
 from footplate.domain.text.visible_text import count_columns, show_line, wrap_line
 
@@ -23,9 +35,11 @@ _COLOURS: Final = {
     "stalled": "red",
 }
 _LABELS: Final = {"waiting_for_approval": "needs approval", "waiting_for_result": "needs result"}
+_TURN_LIMIT: Final = "turn_limit"
 _STALL_REASONS: Final = {
     "no_worker": "no worker is running",
     "worker_lost": "its worker was lost, and no other worker has taken over yet",
+    _TURN_LIMIT: "the limit on concurrent turns is reached",
 }
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
@@ -55,8 +69,10 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
             rows.append([*first, UntrustedText(f"{project}: {title}" if project else title)])
     print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
     reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
-    for reason in sorted(reasons):
+    for reason in sorted(reasons - {_TURN_LIMIT}):
         _print_note(f"Stalled: {_STALL_REASONS[reason]}. Check the server: footplate doctor")
+    if _TURN_LIMIT in reasons:
+        _print_note(f"Queued: {_STALL_REASONS[_TURN_LIMIT]}. See all limits: footplate limits")
 
 
 def print_session(
@@ -299,6 +315,19 @@ def print_members(found: Sequence[Member]) -> None:
         for each in found
     ]
     print_rows(["ID", "KIND", "STATE", "ROLES", "NAME"], rows)
+
+
+def print_limits(found: Sequence[Limit]) -> None:
+    rows: list[list[Cell]] = [
+        [
+            each.name,
+            UntrustedText(each.member_name or each.member_id or each.scope.replace("_", " ")),
+            "" if each.used is None else f"{each.used:,g}",
+            "no limit" if each.value is None else f"{each.value:,}",
+        ]
+        for each in found
+    ]
+    print_rows(["LIMIT", "SCOPE", "USED", "OF"], rows)
 
 
 def print_keys(found: Sequence[ApiKey]) -> None:

@@ -73,6 +73,8 @@ class Claim:
     """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
     """In a fork: when it was created. Older resources come from its parent."""
+    frees_turn_slot: bool = False
+    """Whether a turn of the organisation may wait for the end of this one, because concurrent turns are limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,11 @@ class SweepStore(Protocol):
         self, *, older_than: float, lost_for: float, limit: int
     ) -> Sequence[tuple[str, str]]: ...
     async def delete_stale_rows(self) -> None: ...
+
+
+class DeferredTurnStore(Protocol):
+    async def release_turns(self) -> Sequence[tuple[str, str]]:
+        """Return organisation and session of the turns that waited because of a limit and may start now."""
 
 
 class Chore(Protocol):

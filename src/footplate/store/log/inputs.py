@@ -14,6 +14,7 @@ import orjson
 from footplate.domain import audit
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.approvals import (
     DECIDED_BY_TIMEOUT,
@@ -29,6 +30,7 @@ from footplate.domain.sessions.turns import WhenBusy
 from footplate.store.database import SQL, Connection
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
+from footplate.store.resources.limits import check_limit
 from footplate.store.row_mapping import Row, load_position
 from footplate.telemetry import traces
 
@@ -64,7 +66,13 @@ class _InputPlan:
 
 
 async def append_inputs(
-    connection: Connection, objects: Objects, principal: Principal, session_id: str, inputs: Sequence[Input]
+    connection: Connection,
+    objects: Objects,
+    principal: Principal,
+    session_id: str,
+    inputs: Sequence[Input],
+    *,
+    limits: OrganisationLimits | None = None,
 ) -> AcceptedInputs:
     head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
     if head is None:
@@ -93,6 +101,9 @@ async def append_inputs(
         for decision in new_decisions:
             if editor := editors.get(str(decision.body["tool_use_id"])):
                 decision.body["edited_by_name"] = editor
+    if limits is not None:
+        steps = sum(plan.step for plan in plans)
+        await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=steps)
     accepted = await _write_plans(connection, objects, principal, head, plans)
     await _record_decisions(connection, principal, session_id, new_decisions)
     new = iter(accepted.positions)

@@ -40,14 +40,14 @@ left join principals p on p.id = acting_principal(e.principal)
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
 with old as (
-    select session_id, holder, status from session_heads where session_id = $1 and organisation = $2 for update
+    select session_id, holder, status, wake_at from session_heads where session_id = $1 and organisation = $2 for update
 )
 update session_heads h
-set epoch = h.epoch + 1, wake = false, wake_at = null, holder = $3, claimed_at = now()
+set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
 returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, old.status as old_status,
-          old.holder as old_holder
+          old.holder as old_holder, old.wake_at as old_wake_at
 
 -- name: lease_lives
 select lease_until > clock_timestamp() from workers where id = $1
@@ -104,11 +104,12 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 -- (null for a caller that holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null, holder = $11
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null,
+        deferred = null, holder = $11
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (
-    insert into active_sessions (session_id) select $1 from head on conflict do nothing
+    insert into active_sessions (session_id, organisation) select $1, $2 from head on conflict do nothing
 ), step as (
     update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
 ), turn as (
