@@ -169,7 +169,7 @@ class SessionActivity(ResponseModel):
         "limit_reached",
         "timed_out",
     ]
-    reason: Literal["no_worker", "worker_lost"] | None
+    reason: Literal["no_worker", "worker_lost", "author_disabled"] | None
     """Why the session is stalled. Null in all other states."""
 
 
