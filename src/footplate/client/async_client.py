@@ -8,7 +8,7 @@ from footplate.client.approvals import Approvals
 from footplate.client.audit import Audit
 from footplate.client.events import Events
 from footplate.client.files import Files
-from footplate.client.members import ApiKeys, Members
+from footplate.client.members import ApiKeys, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
@@ -41,6 +41,7 @@ class AsyncFootplate:
         self.approvals = Approvals(self._transport)
         self.audit = Audit(self._transport)
         self.members = Members(self._transport)
+        self.teams = Teams(self._transport)
         self.api_keys = ApiKeys(self._transport)
         self.policies = Policies(self._transport)
         self.files = Files(self._transport)
