@@ -29,6 +29,7 @@ from footplate.client.response_models import (
     PolicyReplay,
     Project,
     Session,
+    Team,
     Turn,
     Usage,
 )
@@ -298,6 +299,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "audit-verify": AuditVerification | ErrorAnswer,
     "members": list[Member] | ErrorAnswer,
     "member": Member | ErrorAnswer,
+    "teams": list[Team] | ErrorAnswer,
+    "team": Team | ErrorAnswer,
     "api-keys": list[ApiKey] | ErrorAnswer,
     "api-key": ApiKey | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
