@@ -75,6 +75,7 @@ app.command("import", rich_help_panel=SESSIONS, short_help="Import Claude Code t
 app.command(rich_help_panel=SESSIONS, short_help="Save a session as a Claude Code transcript on this machine.")(
     transcripts.pull
 )
+app.command(rich_help_panel=SESSIONS, short_help="Change who can see a session, and who owns it.")(sessions.share)
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
 app.command(rich_help_panel=SESSIONS, short_help="List the calls that need approval.")(approvals.approvals)
 app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(approvals.approve)
@@ -103,6 +104,7 @@ app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the sch
 app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(server_operations.gc)
 app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(members.members, name="members", rich_help_panel=SERVERS)
+app.add_typer(members.teams, name="teams", rich_help_panel=SERVERS)
 app.add_typer(limits.limits, name="limits", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)

@@ -57,7 +57,8 @@ def _find_source(arguments: Sequence[str]) -> Source | None:
         return None
     if before[-1].startswith("-"):
         return _OPTIONS.get((before[0], before[-1])) or _OPTIONS.get(("", before[-1]))
-    return _ARGUMENTS.get(before[0]) or _ARGUMENTS.get(" ".join(before))
+    further = _FURTHER_ARGUMENTS.get(" ".join(before[:2])) if len(before) > 2 else None  # noqa: PLR2004 - group, command
+    return _ARGUMENTS.get(before[0]) or _ARGUMENTS.get(" ".join(before)) or further
 
 
 def _find_profile(arguments: Sequence[str]) -> str | None:
@@ -86,6 +87,18 @@ def _files(profile: str | None) -> Sequence[Item]:
 
 def _projects(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/projects", profile)]
+
+
+def _members(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/members", profile)]
+
+
+def _teams(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/teams", profile)]
+
+
+def _api_keys(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], f"{item['member_name']} {item['name']}") for item in _fetch_items("/v1/api_keys", profile)]
 
 
 def _profiles(_profile: str | None) -> Sequence[Item]:
@@ -146,6 +159,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
             "show",
             "logs",
             "fork",
+            "share",
             "diff",
             "apply",
             "merge",
@@ -162,9 +176,13 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("projects show", "projects archive"), _projects),
     **dict.fromkeys(("files get", "files rm"), _files),
+    **dict.fromkeys(("members roles", "members disable", "members enable"), _members),
+    **dict.fromkeys(("teams add-member", "teams remove-member"), _teams),
+    **dict.fromkeys(("api-keys rotate", "api-keys revoke"), _api_keys),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),
 }
+_FURTHER_ARGUMENTS: Final[Mapping[str, Source]] = dict.fromkeys(("teams add-member", "teams remove-member"), _members)
 _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "--session"): _sessions,
     ("run", "-s"): _sessions,
@@ -179,5 +197,8 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
         for command in ("diff", "apply", "merge", "push", "export")
         for option in ("--project", "-p")
     },
+    ("api-keys", "--project"): _projects,
+    **{("", option): _members for option in ("--member", "--owner", "--hand-over-to")},
+    ("", "--team"): _teams,
     ("", "--profile"): _profiles,
 }

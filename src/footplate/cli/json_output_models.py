@@ -30,6 +30,7 @@ from footplate.client.response_models import (
     PolicyReplay,
     Project,
     Session,
+    Team,
     Turn,
     Usage,
 )
@@ -301,6 +302,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "limit": Limit | ErrorAnswer,
     "members": list[Member] | ErrorAnswer,
     "member": Member | ErrorAnswer,
+    "teams": list[Team] | ErrorAnswer,
+    "team": Team | ErrorAnswer,
     "api-keys": list[ApiKey] | ErrorAnswer,
     "api-key": ApiKey | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,

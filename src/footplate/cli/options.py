@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from footplate.domain.organisations.visibility import Visibility
+
 
 class OutputFormat(StrEnum):
     TEXT = "text"
@@ -28,4 +30,21 @@ OneSession = Annotated[
         help="ID of a session, or its unique start.  [default: the last used session]",
     ),
 ]
+VisibilityOption = Annotated[
+    Visibility | None,
+    typer.Option("--visibility", help="Who can see it: the owner, a team (--team) or the whole organisation."),
+]
+TeamOption = Annotated[
+    str | None,
+    typer.Option("--team", metavar="TEAM", help="ID or name of the team that can see it. Implies --visibility team."),
+]
 ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="IDs of sessions, or their unique starts.")]
+
+
+def choose_visibility(visibility: Visibility | None, team: str | None) -> Visibility | None:
+    """Returns the visibility, which is `team` if only a team is given."""
+    if team is not None and visibility not in {None, Visibility.TEAM}:
+        raise typer.BadParameter(f"--team cannot be combined with --visibility {visibility}.")
+    if visibility is Visibility.TEAM and team is None:
+        raise typer.BadParameter("Name the team with --team. `footplate teams ls` lists the teams.")
+    return visibility if team is None else Visibility.TEAM

@@ -9,7 +9,7 @@ from footplate.client.audit import Audit
 from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.limits import Limits
-from footplate.client.members import ApiKeys, Members
+from footplate.client.members import ApiKeys, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
@@ -43,6 +43,7 @@ class AsyncFootplate:
         self.audit = Audit(self._transport)
         self.limits = Limits(self._transport)
         self.members = Members(self._transport)
+        self.teams = Teams(self._transport)
         self.api_keys = ApiKeys(self._transport)
         self.policies = Policies(self._transport)
         self.files = Files(self._transport)

@@ -13,12 +13,14 @@ class Files:
         self._transport = transport
 
     async def upload(
-        self, filename: str, content: bytes, *, mime_type: str | None = None, expires_in_seconds: int | None = None
+        self, filename: str, content: bytes, *, mime_type: str | None = None, **fields: str | int | None
     ) -> File:
-        """Uploads a file. Without a `mime_type`, the server infers it from the file name."""
+        """Uploads a file. Without a `mime_type`, the server infers it from the file name. Pass `expires_in_seconds`,
+        `visibility` and `team_id` as keywords.
+        """
         file = (filename, content) if mime_type is None else (filename, content, mime_type)
-        fields = drop_none(expires_in_seconds=expires_in_seconds)
-        form: dict[str, Any] = {"files": {"file": file}, "data": {key: str(value) for key, value in fields.items()}}
+        data = {key: str(value) for key, value in drop_none(**fields).items()}
+        form: dict[str, Any] = {"files": {"file": file}, "data": data}
         return File.model_validate(await self._transport.post_form("/v1/files", form))
 
     async def retrieve(self, file_id: str) -> File:

@@ -149,6 +149,10 @@ class Sessions:
         }
         return Pages(self._transport, "/v1/sessions", Session, params)
 
+    async def update(self, session_id: str, **fields: Any) -> Session:
+        """Changes the session, for example its `title`, `visibility`, `team_id` or `owner_id`."""
+        return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}", fields))
+
     async def fork(self, session_id: str, *, at: str | int | None = None, **fields: Any) -> Session:
         """Creates a session that starts with this session's history, up to and including the event `at`.
 

@@ -10,6 +10,7 @@ SessionStatus = Literal["idle", "running", "rescheduling", "terminated"]
 TurnStatus = Literal[
     "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached", "timed_out"
 ]
+Visibility = Literal["private", "team", "organisation"]
 ActivityState = Literal[
     "new",
     "queued",
@@ -65,6 +66,15 @@ class Member(ResponseModel):
     roles: list[str]
     created_at: datetime
     disabled_at: datetime | None = None
+    successor_id: str | None = None
+    """The member who continues the work of this disabled member."""
+
+
+class Team(ResponseModel):
+    id: str
+    name: str
+    member_ids: list[str]
+    created_at: datetime
 
 
 class Limit(ResponseModel):
@@ -84,6 +94,8 @@ class ApiKey(ResponseModel):
     member_id: str
     member_name: str
     roles: list[str]
+    project_ids: list[str] | None = None
+    """The projects that the key is restricted to. None: all."""
     created_at: datetime
     created_by: str | None = None
     expires_at: datetime | None = None
@@ -260,6 +272,9 @@ class File(ResponseModel):
     size_bytes: int
     created_at: datetime
     expires_at: datetime | None = None
+    visibility: Visibility = "organisation"
+    team_id: str | None = None
+    """The team that can see the file, if the visibility is `team`."""
 
 
 class Usage(ResponseModel):
@@ -282,8 +297,13 @@ class Activity(ResponseModel):
     """What a session is doing, or how its last turn ended."""
 
     state: ActivityState
-    reason: Literal["no_worker", "worker_lost", "turn_limit"] | None = None
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None = None
     """Why the session is stalled."""
+
+
+class SessionOwner(ResponseModel):
+    id: str | None = None
+    name: str | None = None
 
 
 class Session(ResponseModel):
@@ -308,6 +328,12 @@ class Session(ResponseModel):
     """By project: the commit and the branch that its tree started from. Set once the first turn has started."""
     resources: list[dict[str, Any]] = []
     """Files that are placed in the session's tree."""
+    created_by: str | None = None
+    """The member who created the session."""
+    owner: SessionOwner | None = None
+    visibility: Visibility = "organisation"
+    team_id: str | None = None
+    """The team that can see the session, if the visibility is `team`."""
 
 
 class DeliveryResult(ResponseModel):

@@ -169,7 +169,7 @@ class SessionActivity(ResponseModel):
         "limit_reached",
         "timed_out",
     ]
-    reason: Literal["no_worker", "worker_lost", "turn_limit"] | None
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
     """Why the session is stalled, or queued because of a limit. Null in all other states."""
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from footplate.cli.actions.members import resolve_audience
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import resource_tables, terminal_io
@@ -20,11 +21,14 @@ def list_files(*, as_json: bool, profile: str | None) -> None:
         resource_tables.print_files(found)
 
 
-def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | None) -> None:
+def upload(
+    path: Path, *, expires: int | None, visibility: str | None, team: str | None, as_json: bool, profile: str | None
+) -> None:
     content = path.read_bytes()
 
     async def work(client: AsyncFootplate, _server: Server) -> File:
-        return await client.files.upload(path.name, content, expires_in_seconds=expires)
+        audience = await resolve_audience(client, visibility, team)
+        return await client.files.upload(path.name, content, expires_in_seconds=expires, **audience)
 
     file = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:

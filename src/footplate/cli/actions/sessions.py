@@ -1,4 +1,4 @@
-"""Implements the session commands: run, attach, ls, show, logs, fork, interrupt, archive and rm."""
+"""Implements the session commands: run, attach, ls, show, logs, fork, share, interrupt, archive and rm."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 import typer
 
+from footplate.cli.actions import members
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
@@ -18,7 +19,7 @@ from footplate.cli.render import resource_tables, terminal_io
 from footplate.cli.render.log_view import LogWithIdsView
 from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
-from footplate.client import Approval, AsyncFootplate, Project, Session, Turn
+from footplate.client import Approval, AsyncFootplate, Project, Session, Team, Turn
 from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
@@ -120,6 +121,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     pending: list[Approval] = []
     projects: dict[str, Project] = {}
     older: list[Turn] = []
+    teams: list[Team] = []
 
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await session_start.resolve_session_id(client, wanted)
@@ -130,6 +132,8 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             projects.update(await _load_projects(client, [session]))
             turns = [turn async for turn in client.turns.list(session_id, limit=100)]
             older.extend(turns[_MAX_TURNS:])
+            if team := await members.load_team(client, session):
+                teams.append(team)
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -138,7 +142,12 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
         print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
     else:
         resource_tables.print_session(
-            detail.session, detail.turns, pending, projects, turn_count=len(detail.turns) + len(older)
+            detail.session,
+            detail.turns,
+            pending,
+            projects,
+            team=teams[0] if teams else None,
+            turn_count=len(detail.turns) + len(older),
         )
 
 
@@ -179,6 +188,24 @@ def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | Non
     else:
         terminal_io.print_result(forked.id)
         terminal_io.err().print(f'[dim]Continue in the fork: footplate run --session {forked.id} "…"[/]')
+
+
+def share(
+    wanted: str, *, visibility: str | None, team: str | None, owner: str | None, as_json: bool, profile: str | None
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Session, Team | None]:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        fields = await members.resolve_audience(client, visibility, team)
+        if owner is not None:
+            fields["owner_id"] = await members.resolve_member(client, owner)
+        session = await client.sessions.update(session_id, **fields)
+        return session, None if as_json else await members.load_team(client, session)
+
+    session, found = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(session.wire())
+    else:
+        resource_tables.print_access(session, found)
 
 
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:

@@ -28,7 +28,16 @@ def create(
     role: RoleOption = None,
     member: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Owner of the key. Needs --profile.  [default: a new service account]"),
+        typer.Option(
+            metavar="MEMBER", help="Owner of the key (ID or name). Needs --profile.  [default: a new service account]"
+        ),
+    ] = None,
+    project: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PROJECT",
+            help="Restrict the key to sessions of this project (ID or name). Needs --profile. May be repeated.",
+        ),
     ] = None,
     expires_in: Annotated[
         int | None, typer.Option("--expires-in", metavar="DAYS", min=1, help="Days until the key expires.")
@@ -40,8 +49,9 @@ def create(
     With --profile, the server of the profile creates the key. Otherwise it is written to the database of
     FOOTPLATE_DATABASE_URL, or of a running `footplate dev`: that is how you get the first key.
     """
-    if member is not None and profile is None:
-        raise typer.BadParameter("Only a server knows members: add --profile.", param_hint="--member")
+    if (member is not None or project) and profile is None:
+        hint = "--project" if project else "--member"
+        raise typer.BadParameter("Only a server knows members and projects: add --profile.", param_hint=hint)
     roles = role or ["member"]
     expires_at = None if expires_in is None else datetime.now(UTC) + timedelta(days=expires_in)
     if profile is None:
@@ -50,7 +60,9 @@ def create(
         from footplate.cli.actions import members as actions
 
         expiry = None if expires_at is None else expires_at.isoformat()
-        secret = actions.create_key(name, member_id=member, roles=roles, expires_at=expiry, profile=profile)
+        secret = actions.create_key(
+            name, member=member, projects=project or [], roles=roles, expires_at=expiry, profile=profile
+        )
     _print_secret(secret)
 
 
@@ -60,7 +72,7 @@ def list_keys(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """List the organisation's keys with their owner, roles, expiry and last use. Requires the role `admin`."""
+    """List the organisation's keys with owner, roles, projects, expiry and last use. Requires the role `admin`."""
     from footplate.cli.actions import members as actions
 
     actions.list_keys(include_revoked=include_revoked, as_json=as_json, profile=profile)

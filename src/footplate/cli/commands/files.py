@@ -29,13 +29,16 @@ def upload(
     expires: Annotated[
         int | None, typer.Option(min=3600, max=7_776_000, metavar="SECONDS", help="Delete the file after this time.")
     ] = None,
+    visibility: options.VisibilityOption = None,
+    team: options.TeamOption = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Upload a file and print its ID."""
+    """Upload a file and print its ID. By default, the whole organisation can see it."""
     from footplate.cli.actions import files as actions
 
-    actions.upload(path, expires=expires, as_json=as_json, profile=profile)
+    visibility = options.choose_visibility(visibility, team)
+    actions.upload(path, expires=expires, visibility=visibility, team=team, as_json=as_json, profile=profile)
 
 
 @files.command("get")

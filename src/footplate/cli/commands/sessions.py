@@ -129,6 +129,8 @@ def run(
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the prompt's first line]")
     ] = None,
+    visibility: options.VisibilityOption = None,
+    team: options.TeamOption = None,
     background: Annotated[
         bool,
         typer.Option("--background", "-b", help="Print the session ID and exit. The session continues on the server."),
@@ -162,6 +164,9 @@ def run(
         )
     except tool_selection.UnsupportedToolRule as error:
         raise typer.BadParameter(str(error)) from None
+    visibility = options.choose_visibility(visibility, team)
+    if (session or fork_at) and visibility:
+        raise typer.BadParameter("To change who can see an existing session, use `footplate share`.")
     if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
             "The directory, projects, tools and harness of a session cannot be changed. "
@@ -190,6 +195,8 @@ def run(
         files=tuple(file or ()),
         inline=tuple(inline or ()),
         tool_limit=limit,
+        visibility=visibility,
+        team=team,
     )
     form = OutputFormat.JSON if as_json else output
     actions.run(request, form, background=background, previews=previews, timeout=timeout, profile=profile)
@@ -246,7 +253,7 @@ def ls(
 
 
 def show(session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Show a session: its activity, agent, projects, cost and turns."""
+    """Show a session: its activity, owner, visibility, agent, projects, cost and turns."""
     from footplate.cli.actions import sessions as actions
 
     actions.show(session, as_json=as_json, profile=profile)
@@ -314,6 +321,26 @@ def fork(
         session=session, at=at or "last", turn=turn, last_tool=last_tool, agent=agent, model=model, title=title
     )
     actions.fork(wanted, as_json=as_json, profile=profile)
+
+
+def share(
+    session: options.OneSession = "last",
+    visibility: options.VisibilityOption = None,
+    team: options.TeamOption = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(metavar="MEMBER", help="Give the session to this member. Only administrators can use a name."),
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Change who can see a session, and who owns it. Only its owner and administrators can do this."""
+    from footplate.cli.actions import sessions as actions
+
+    visibility = options.choose_visibility(visibility, team)
+    if visibility is None and owner is None:
+        raise typer.BadParameter("Use --visibility, --team or --owner.")
+    actions.share(session, visibility=visibility, team=team, owner=owner, as_json=as_json, profile=profile)
 
 
 def interrupt(

@@ -1,24 +1,24 @@
 """Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePath
 from typing import Any, Final
 
 from footplate.cli.render import audit_text, terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
+from footplate.cli.render.terminal_io import print_note
 from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import (
     Agent,
-    ApiKey,
     Approval,
     AuditEntry,
     Environment,
     File,
     Limit,
-    Member,
     Project,
     Session,
+    Team,
     Turn,
 )
 from footplate.domain.text.approval_display import ShownCall, describe_call
@@ -40,6 +40,14 @@ _STALL_REASONS: Final = {
     "no_worker": "no worker is running",
     "worker_lost": "its worker was lost, and no other worker has taken over yet",
     _TURN_LIMIT: "the limit on concurrent turns is reached",
+    "author_disabled": "the author of its next message is disabled",
+}
+_CHECK_SERVER: Final = "Check the server: footplate doctor"
+_STALL_REMEDIES: Final = {
+    "no_worker": _CHECK_SERVER,
+    "worker_lost": _CHECK_SERVER,
+    _TURN_LIMIT: "See all limits: footplate limits",
+    "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
 }
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
@@ -54,7 +62,7 @@ _MAX_LINES = 12
 def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) -> None:
     """Prints a table. On a narrow terminal, the project is in the same column as the title."""
     if not found:
-        _print_note('No sessions yet. Start one: footplate run "…"')
+        print_note('No sessions yet. Start one: footplate run "…"')
         return
     console = terminal_io.out()
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
@@ -69,10 +77,9 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
             rows.append([*first, UntrustedText(f"{project}: {title}" if project else title)])
     print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
     reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
-    for reason in sorted(reasons - {_TURN_LIMIT}):
-        _print_note(f"Stalled: {_STALL_REASONS[reason]}. Check the server: footplate doctor")
-    if _TURN_LIMIT in reasons:
-        _print_note(f"Queued: {_STALL_REASONS[_TURN_LIMIT]}. See all limits: footplate limits")
+    for reason in sorted(reasons):
+        state = "Queued" if reason == _TURN_LIMIT else "Stalled"
+        print_note(f"{state}: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
 
 
 def print_session(
@@ -81,15 +88,17 @@ def print_session(
     pending: Sequence[Approval] = (),
     projects: Mapping[str, Project] | None = None,
     *,
+    team: Team | None = None,
     turn_count: int | None = None,
 ) -> None:
-    """`turns` are the newest of `turn_count` turns."""
+    """`turns` are the newest of `turn_count` turns, and `team` is the team that can see the session."""
     agent = detail.agent
     print_details(
         {
             "id": detail.id,
             "title": _title(detail),
             "activity": _activity_text(detail),
+            **_access_details(detail, team),
             "agent": UntrustedText(agent.name, f" v{agent.version}"),
             "agent_id": agent.id,
             "model": UntrustedText(agent.model.id),
@@ -114,6 +123,9 @@ def print_session(
             [str(number), *_turn_row(turn, awaited, wide=wide)] for number, turn in zip(numbers, turns, strict=False)
         ]
         print_rows(headings, rows)
+    reason = detail.activity.reason if detail.activity else None
+    if reason == "author_disabled":
+        print_note(_STALL_REMEDIES[reason])
     if pending:
         console = terminal_io.out()
         for each in pending:
@@ -123,22 +135,41 @@ def print_session(
                 terminal_io.print_exactly(console, line)
 
 
+def print_access(detail: Session, team: Team | None) -> None:
+    """Prints who owns a session and who can see it."""
+    print_details({"id": detail.id, "title": _title(detail), **_access_details(detail, team)})
+
+
+def _access_details(detail: Session, team: Team | None) -> dict[str, Cell]:
+    """Returns nothing for a session of a server that is older than visibilities."""
+    if detail.owner is None:
+        return {}
+    owner = UntrustedText(detail.owner.name or "", f" ({detail.owner.id})")
+    visibility: Cell = detail.visibility
+    if detail.visibility == "team":
+        visibility = UntrustedText(f"team {team.name}" if team else "team", f" ({detail.team_id})")
+    elif detail.visibility == "private":
+        visibility = "private: its owner and administrators"
+    creator = detail.created_by if detail.created_by != detail.owner.id else None
+    return {"owner": owner, "visibility": visibility, "created_by": creator or ""}
+
+
 def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bool) -> None:
     """Reports what an interrupt did. `pending` are the ids of the calls that wait for approval."""
     reason = session.activity.reason if session.activity else None
     if interrupted and reason:
-        _print_note(f"The interrupt takes effect when a worker takes over {session.id}: {_STALL_REASONS[reason]}.")
+        print_note(f"The interrupt takes effect when {session.id} continues. It is stalled: {_STALL_REASONS[reason]}.")
         return
     if interrupted:
-        _print_note(f"Interrupted {session.id}.")
+        print_note(f"Interrupted {session.id}.")
         return
-    _print_note("Nothing is running.")
+    print_note("Nothing is running.")
     if pending:
         calls = "1 call needs" if len(pending) == 1 else f"{len(pending)} calls need"
-        _print_note(f"{calls} approval: {' '.join(pending)}")
-        _print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
+        print_note(f"{calls} approval: {' '.join(pending)}")
+        print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
     elif session.activity and session.activity.state == "waiting_for_result":
-        _print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
+        print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
 
 
 def _format_origin(detail: Session) -> str:
@@ -164,7 +195,7 @@ def _turn_row(turn: Turn, awaited: str, *, wide: bool) -> list[Cell]:
 
 def print_agents(found: Sequence[Agent]) -> None:
     if not found:
-        _print_note("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
+        print_note("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
         return
     rows: list[list[Cell]] = [
         [each.id, f"v{each.version}", value_formatting.format_age(each.updated_at), UntrustedText(each.name)]
@@ -193,7 +224,7 @@ def print_agent(detail: Agent) -> None:
 
 def print_environments(found: Sequence[Environment]) -> None:
     if not found:
-        _print_note("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
+        print_note("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
         return
     rows: list[list[Cell]] = [
         [each.id, value_formatting.format_age(each.created_at), UntrustedText(each.name)] for each in found
@@ -216,7 +247,7 @@ def print_environment(detail: Environment) -> None:
 
 def print_projects(found: Sequence[Project]) -> None:
     if not found:
-        _print_note(
+        print_note(
             "No projects yet. `footplate run --project PATH` creates one, or: footplate projects create PATH|URL"
         )
         return
@@ -235,7 +266,7 @@ def print_projects(found: Sequence[Project]) -> None:
 
 def print_files(found: Sequence[File]) -> None:
     if not found:
-        _print_note("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
+        print_note("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
         return
     rows: list[list[Cell]] = [
         [
@@ -243,7 +274,7 @@ def print_files(found: Sequence[File]) -> None:
             value_formatting.format_age(each.created_at),
             str(each.size_bytes),
             UntrustedText(each.mime_type),
-            UntrustedText(each.filename),
+            UntrustedText(each.filename, "" if each.visibility == "organisation" else f" · {each.visibility}"),
         ]
         for each in found
     ]
@@ -252,7 +283,7 @@ def print_files(found: Sequence[File]) -> None:
 
 def print_approvals(found: Sequence[Approval]) -> None:
     if not found:
-        _print_note("No calls need approval.")
+        print_note("No calls need approval.")
         return
     console = terminal_io.out()
     max_lines = _MAX_LINES if console.is_terminal else None
@@ -264,7 +295,7 @@ def print_approvals(found: Sequence[Approval]) -> None:
         for line in lay_out_call(shown, console.width, max_lines):
             terminal_io.print_exactly(console, line)
         console.print()
-    _print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
+    print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:
@@ -274,7 +305,7 @@ def _reasons(shown: ShownCall) -> dict[str, Cell]:
 
 def print_audit(found: Sequence[AuditEntry]) -> None:
     if not found:
-        _print_note("The audit trail is empty.")
+        print_note("The audit trail is empty.")
         return
     console = terminal_io.out()
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
@@ -300,23 +331,6 @@ def _shorten_name(name: str, max_columns: int) -> str:
     return terminal_io.escape_shown(shown)
 
 
-def print_members(found: Sequence[Member]) -> None:
-    if not found:
-        _print_note("No members. Add one: footplate members add NAME")
-        return
-    rows: list[list[Cell]] = [
-        [
-            each.id,
-            each.kind,
-            "disabled" if each.disabled_at else "active",
-            UntrustedText(", ".join(each.roles)),
-            UntrustedText(each.name),
-        ]
-        for each in found
-    ]
-    print_rows(["ID", "KIND", "STATE", "ROLES", "NAME"], rows)
-
-
 def print_limits(found: Sequence[Limit]) -> None:
     rows: list[list[Cell]] = [
         [
@@ -328,32 +342,6 @@ def print_limits(found: Sequence[Limit]) -> None:
         for each in found
     ]
     print_rows(["LIMIT", "SCOPE", "USED", "OF"], rows)
-
-
-def print_keys(found: Sequence[ApiKey]) -> None:
-    if not found:
-        _print_note("No API keys.")
-        return
-    rows: list[list[Cell]] = [
-        [
-            each.id,
-            _key_state(each),
-            value_formatting.format_age(each.last_used_at) if each.last_used_at else "never",
-            UntrustedText(", ".join(each.roles)),
-            UntrustedText(each.member_name),
-            UntrustedText(each.name),
-        ]
-        for each in found
-    ]
-    print_rows(["ID", "STATE", "USED", "ROLES", "OWNER", "NAME"], rows)
-
-
-def _key_state(key: ApiKey) -> str:
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.expires_at is None:
-        return "active"
-    return "expired" if key.expires_at <= datetime.now(UTC) else f"until {key.expires_at:%Y-%m-%d}"
 
 
 def print_project(detail: Project) -> None:
@@ -373,10 +361,6 @@ def print_project(detail: Project) -> None:
 
 def print_plain_table(rows: Sequence[Sequence[str]], *headings: str) -> None:
     print_rows(headings, [[UntrustedText(cell) for cell in row] for row in rows])
-
-
-def _print_note(text: str) -> None:
-    terminal_io.err().print(text, markup=False)
 
 
 def _format_time(time: datetime) -> str:

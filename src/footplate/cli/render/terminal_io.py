@@ -135,6 +135,11 @@ def print_result(text: str = "") -> None:
     sys.stdout.write(f"{show_prose(text)}\n")
 
 
+def print_note(text: str) -> None:
+    """Prints a hint that is not part of the result. It contains no untrusted text."""
+    err().print(text, markup=False)
+
+
 def print_machine_text(text: str) -> None:
     """Prints a line for a program, such as a shell that evaluates it. The text must be trusted."""
     sys.stdout.write(f"{text}\n")

@@ -227,7 +227,7 @@ def _plan_input(
     head: Row, principal: Principal, item: Input, number: int, pending: dict[str, _AwaitedResponse]
 ) -> _InputPlan:
     event = Event(item.type, item.body)
-    busy = head["status"] != "idle" or head["wake"]
+    busy = head["status"] != "idle" or head["wake"] or head["waits_for"] is not None
     if item.type == events.USER_MESSAGE:
         if busy and item.when_busy is WhenBusy.REJECT:
             raise Conflict(

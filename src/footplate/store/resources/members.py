@@ -181,7 +181,9 @@ async def insert_member(
             *(kind.value, name, [*roles]),
         )
     except asyncpg.UniqueViolationError:
-        raise Conflict(f"There is already a member with the name {name!r}.", help_text="Choose another name.") from None
+        raise Conflict(
+            f"There is already a member or a team with the name {name!r}.", help_text="Choose another name."
+        ) from None
     assert row is not None
     return load_member(row)
 

@@ -3,7 +3,7 @@
 import asyncio
 import mimetypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,17 +13,19 @@ DeliverMode = Literal["file", "inline"]
 
 
 async def build_content(
-    client: AsyncFootplate, prompt: str, files: Sequence[str], inline: Sequence[str]
+    client: AsyncFootplate, prompt: str, files: Sequence[str], inline: Sequence[str], audience: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Returns the content of a message. Uploads local files first."""
+    """Returns the content of a message. Uploads local files first, for the audience of the session."""
     return [
         {"type": "text", "text": prompt},
-        *[await _build_block(client, given, "file") for given in files],
-        *[await _build_block(client, given, "inline") for given in inline],
+        *[await _build_block(client, given, "file", audience) for given in files],
+        *[await _build_block(client, given, "inline", audience) for given in inline],
     ]
 
 
-async def _build_block(client: AsyncFootplate, reference: str, deliver: DeliverMode) -> dict[str, Any]:
+async def _build_block(
+    client: AsyncFootplate, reference: str, deliver: DeliverMode, audience: Mapping[str, str]
+) -> dict[str, Any]:
     if reference.startswith(("http://", "https://")):
         kind, source = _guess_type(reference), {"type": "url", "url": reference}
     elif reference.startswith("file_") and not _path_exists(reference):
@@ -31,7 +33,7 @@ async def _build_block(client: AsyncFootplate, reference: str, deliver: DeliverM
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     else:
         name, data = await asyncio.to_thread(_read_file, Path(reference))
-        file = await client.files.upload(name, data)
+        file = await client.files.upload(name, data, **audience)
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     return {"type": "image" if kind.startswith("image/") else "document", "source": source, "deliver": deliver}
 

@@ -2,13 +2,14 @@
 follows the turn to its end.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from footplate.cli import defaults
 from footplate.cli.actions import projects as project_actions
+from footplate.cli.actions.members import resolve_audience
 from footplate.cli.actions.projects import SelectedProjects
 from footplate.cli.actions.run import message_content, tool_selection
 from footplate.cli.follow.live_approvals import LiveApprovalView
@@ -56,6 +57,11 @@ class RunRequest:
     requires_directory: bool = False
     """Whether the user named the directory, so that no other one may be used."""
     tool_limit: tool_selection.ToolLimit = tool_selection.NO_LIMIT
+    visibility: str | None = None
+    team: str | None = None
+    """Id or name of the team that can see the session."""
+    audience: Mapping[str, str] = field(default_factory=dict)
+    """Who can see the session and the files that are uploaded, as fields of the API. `start_turn` sets it."""
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -87,9 +93,21 @@ class StartedTurn:
 
 async def start_turn(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
     start = _continue_in_fork if request.fork_at else _continue_session if request.session else _start_session
-    started = await start(client, server, request)
+    started = await start(client, server, replace(request, audience=await _find_audience(client, request)))
     saved_ids.remember_ids(client.base_url, session=started.session_id)
     return started
+
+
+async def _find_audience(client: AsyncFootplate, request: RunRequest) -> Mapping[str, str]:
+    """Returns who can see a new session. Files for an existing session are visible to those who can see the session."""
+    if request.session is None:
+        return await resolve_audience(client, request.visibility, request.team)
+    if not (request.files or request.inline):
+        return {}
+    session = await client.sessions.retrieve(await resolve_session_id(client, request.session))
+    if session.visibility == "organisation":
+        return {}
+    return drop_none(visibility=session.visibility, team_id=session.team_id)
 
 
 async def follow_turn(
@@ -177,7 +195,9 @@ async def _continue_session(client: AsyncFootplate, server: Server, request: Run
 
 
 async def _build_message(client: AsyncFootplate, request: RunRequest) -> dict[str, Any]:
-    content = await message_content.build_content(client, request.prompt, request.files, request.inline)
+    content = await message_content.build_content(
+        client, request.prompt, request.files, request.inline, request.audience
+    )
     return {"type": "user.message", "content": content}
 
 
@@ -300,6 +320,7 @@ async def _create_with_harness(
         context={"directory": directory} if directory else projects.context or None,
         project_ids=projects.ids or None,
         mode="background" if request.background else None,
+        **request.audience,
         initial_events=[await _build_message(client, request)],
     )
 
@@ -364,11 +385,19 @@ async def _default_agent(client: AsyncFootplate, model: str) -> str:
 
 async def _default_environment(client: AsyncFootplate) -> str:
     """Returns the environment of the command line, of the kind that the server is configured for."""
+    if found := await _find_environment(client):
+        return found
     try:
         made = await client.environments.create(name=defaults.ENVIRONMENT_NAME, config={"type": "cloud"})
-    except Conflict:
-        async for environment in client.environments.list(limit=100):
-            if environment.name == defaults.ENVIRONMENT_NAME:
-                return environment.id
+    except Conflict:  # created concurrently
+        if found := await _find_environment(client):
+            return found
         raise
     return made.id
+
+
+async def _find_environment(client: AsyncFootplate) -> str | None:
+    async for environment in client.environments.list(limit=100):
+        if environment.name == defaults.ENVIRONMENT_NAME:
+            return environment.id
+    return None
