@@ -33,6 +33,9 @@ ID_PREFIXES: Final = {
     "resource_id": ids.RESOURCE,
     "scope_id": ids.SESSION,
     "approval_id": ids.EVENT,
+    "member_id": ids.MEMBER,
+    "team_id": ids.TEAM,
+    "key_id": ids.API_KEY,
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
@@ -41,14 +44,21 @@ BODY_IDS: Final = {
     "workspace_id": "workspace_id",
     "file_id": "file_id",
     "session_id": "session_id",
+    "member_id": "member_id",
+    "member_ids": "member_id",
+    "add_member_ids": "member_id",
 }
 """Fields of request bodies that refer to another object, and the path parameter of its kind."""
 EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
 """A request body has one of these, never both."""
-SEPARATELY_TESTED_FIELDS: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
-"""Fields that refer to a part of the session itself; the claim tests them separately."""
+SEPARATELY_TESTED_FIELDS: Final = frozenset(
+    {"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id", "team_id", "owner_id", "successor_id"}
+    | {"remove_member_ids"}
+)
+"""Fields that refer to a part of the session itself, or need another field; the claim tests them separately."""
 NESTED_FIELDS: Final = frozenset({"file_id"})
 """Fields that some bodies only have at a deeper level; see `compare_files`."""
+EVERYONE: Final[Mapping[str, str]] = {"visibility": "organisation"}
 _APPROVAL_SCRIPT: Final = "asks-a-person"
 _VARYING_HEADERS: Final = frozenset({"request-id", "date"})
 
@@ -60,7 +70,10 @@ class Organisation:
 
     @classmethod
     async def create(cls, cluster: Cluster, name: str) -> Self:
-        key = await cluster.create_key(name)
+        return await cls.open(cluster, await cluster.create_key(name))
+
+    @classmethod
+    async def open(cls, cluster: Cluster, key: str) -> Self:
         await cluster.model.install(
             _APPROVAL_SCRIPT, replies([tool("bash", {"command": each}) for each in ("id", "ls")])
         )
@@ -70,13 +83,17 @@ class Organisation:
         await self.http.aclose()
         await self.client.sdk.close()
 
-    async def create_objects(self, *, turns: int, harness: str = "native") -> "Ids":
-        """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns."""
+    async def create_objects(
+        self, *, turns: int, harness: str = "native", audience: Mapping[str, str] = EVERYONE
+    ) -> "Ids":
+        """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns.
+        `audience`: who sees the sessions and the file.
+        """
         sdk = self.client.sdk
         agent_id = await self.client.agent(extra_body={"harness": harness})
         await sdk.beta.agents.update(agent_id, version=1, name="renamed")
         environment_id = await self.client.environment()
-        session_id = await self.client.session(agent_id, environment_id)
+        session_id = await self.client.session(agent_id, environment_id, extra_body=audience)
         for _ in range(turns):
             await self.client.run_turn(session_id, "Hello")
         listed = (await self.http.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
@@ -96,18 +113,28 @@ class Organisation:
             "turn_id": turn_id,
             "project_id": project_id,
             "workspace_id": workspace.json()["id"],
-            "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")})).json()["id"],
+            "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")}, data={**audience})).json()["id"],
             "resource_id": resources[0],
             "scope_id": session_id,
-            "approval_id": await self._create_approval(),
+            "approval_id": await self._create_approval(audience),
+            **await self._create_member(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
-    async def _create_approval(self) -> str:
+    async def _create_member(self) -> dict[str, str]:
+        """Creates a member, a team and a key, if the caller is an administrator."""
+        member = await self.http.post("/v1/members", json={"name": ids.new_id("name")})
+        if member.status_code == httpx2.codes.FORBIDDEN:
+            return {}
+        team = await self.http.post("/v1/teams", json={"name": ids.new_id("name")})
+        key = await self.http.post("/v1/api_keys", json={"name": ids.new_id("name"), "member_id": member.json()["id"]})
+        return {"member_id": member.json()["id"], "team_id": team.json()["id"], "key_id": key.json()["id"]}
+
+    async def _create_approval(self, audience: Mapping[str, str]) -> str:
         """Creates two pending approvals and returns the id of one."""
         asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
         agent_id = await self.client.agent(tools=[asking], extra_body={"harness": "native"})
-        session_id = await self.client.session(agent_id)
+        session_id = await self.client.session(agent_id, extra_body=audience)
         await self.client.run_turn(session_id, f"Go. [[script:{_APPROVAL_SCRIPT}]]")
         waiting = await self.http.get("/v1/approvals", params={"session_id": session_id})
         return str(waiting.json()["data"][0]["id"])
@@ -265,6 +292,45 @@ async def compare_agent_references(operation: Operation, foreign: Ids, stranger:
         require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
         require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
     return len(forms)
+
+
+async def compare_member_references(targets: Sequence[Ids], stranger: Organisation, own: Ids) -> int:
+    """Compares requests that name a team, owner or successor of another organisation. Returns their number."""
+    requests: list[tuple[str, str, JsonObject]] = [
+        (f"/v1/sessions/{own['session_id']}", "owner_id", {}),
+        (f"/v1/sessions/{own['session_id']}", "team_id", {"visibility": "team"}),
+        (f"/v1/members/{own['member_id']}", "successor_id", {"disabled": True}),
+    ]
+    kinds = {"owner_id": "member_id", "team_id": "team_id", "successor_id": "member_id"}
+    for path, name, body in requests:
+        for target in targets:
+            kind = kinds[name]
+            chosen = (target[kind], unused_id(kind))
+            responses = [await stranger.http.post(path, json={**body, name: item_id}) for item_id in chosen]
+            texts = [
+                response.text.replace(response.headers["request-id"], "").replace(item_id, "ID")
+                for response, item_id in zip(responses, chosen, strict=True)
+            ]
+            require(
+                holds=responses[0].status_code == httpx2.codes.NOT_FOUND and texts[0] == texts[1],
+                otherwise=f"{path} with another organisation's {name}: {texts[0]} instead of {texts[1]}",
+            )
+    return len(requests) * len(targets)
+
+
+async def compare_filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> int:
+    """Requires that a list filtered by a foreign id equals one filtered by an unused id. Returns their number."""
+    compared = 0
+    for name, schema in operation.query_parameters.items():
+        if not is_reference(name) or not is_supported(schema):
+            continue
+        require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
+        ids_ = {key: own[key] for key in operation.path_parameters}
+        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(stranger.http)
+        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(stranger.http)
+        require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
+        compared += 1
+    return compared
 
 
 async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from footplate.domain.network.command_network_access import Network, NetworkMode
 from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.organisations.limits import LimitName, LimitValues
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS
 
@@ -132,6 +133,11 @@ class Settings(BaseSettings, RequestLimits):
     ignore_unknown_fields: bool = False
     keepalive: float = 15.0
 
+    organisation_limits: dict[Literal["organisation", "each_member"], dict[LimitName, Annotated[int, Field(ge=0)]]] = (
+        Field(default_factory=dict)
+    )
+    """Limits of every organisation and of each of its members, as JSON: `{"organisation": {"concurrent_turns": 50}}`.
+    The API and the workers must have the same value. Default: no limits."""
     named_directories: bool = False
     """Whether sessions of the default organisation may work in any directory. For a developer's own machine."""
     named_roots: dict[str, list[str]] = Field(default_factory=dict)
@@ -270,6 +276,12 @@ class Settings(BaseSettings, RequestLimits):
     search_url: str | None = None
     """The address of SearXNG, or an alternative address for Brave."""
     search_api_key: SecretStr | None = None
+
+    @property
+    def default_limits(self) -> LimitValues:
+        return {
+            (name, scope): value for scope, found in self.organisation_limits.items() for name, value in found.items()
+        }
 
     @property
     def allowed_directory_roots(self) -> dict[str, list[str]]:

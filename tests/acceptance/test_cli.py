@@ -175,6 +175,9 @@ async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFoo
         assert (attached.code, attached.out.rstrip().endswith("Done.")) == (0, True), attached.out
     trail = await _json(cell, "audit", "audit", "ls", "--session", session_id)
     assert [(entry["kind"], entry["outcome"]) for entry in trail] == [("answer", "deny"), ("decision", "ask")]
+    assert {(entry["tool"], entry["input_summary"]) for entry in trail} == {("bash", waiting["input"]["command"])}
+    by_name = await _json(cell, "audit", "audit", "ls", "--session", session_id, "--by", trail[0]["principal_name"])
+    assert trail[0] in by_name
     exported = await cell.run("audit", "export", "--session", session_id)
     assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in trail[::-1]]
     assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []
@@ -545,6 +548,21 @@ async def test_a_private_session_is_shared_and_handed_over(cell: Cell, client: A
     assert "joe (memb_" in (await cell.run("share", session_id, "--visibility", "private")).out
     assert (await cell.run("show", session_id, **joe)).code == 0
     assert "stay revoked" in (await cell.run("members", "enable", "ida")).err
+
+
+async def test_limits_are_set_shown_and_removed(cell: Cell) -> None:
+    changed = await _json(cell, "limit", "limits", "set", "stored_bytes", "9000000")
+    assert (changed["scope"], changed["value"]) == ("organisation", 9_000_000)
+    await cell.run("limits", "set", "sessions", "1000", "--each-member")
+    shown = {(each["name"], each["scope"]): each for each in await _json(cell, "limits", "limits")}
+    assert shown["stored_bytes", "organisation"]["value"] == 9_000_000
+    assert shown["sessions", "each_member"]["value"] == shown["sessions", "member"]["value"] == 1000
+    assert shown["streams", "organisation"]["value"] is None
+    refused = await cell.run("limits", "set", "requests_per_second", "0")
+    assert (refused.code, "must be at least 1" in refused.err) == (1, True), refused
+    await cell.run("limits", "unset", "sessions", "--each-member")
+    table = (await cell.run("limits", "unset", "stored_bytes")).out
+    assert re.search(r"stored_bytes\s+organisation\s+no limit", table), table
 
 
 async def test_a_transcript_is_imported_and_exported(cell: Cell, tmp_path: Path) -> None:

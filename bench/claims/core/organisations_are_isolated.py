@@ -16,7 +16,7 @@ import httpx2
 from bench.prove.figure import Figure, require
 from bench.support import organisation_isolation, timing_side_channel
 from bench.support.cluster import Cluster, open_cluster
-from bench.support.openapi import OpenApiDocument, Operation, is_supported
+from bench.support.openapi import OpenApiDocument, Operation
 from bench.support.organisation_isolation import IdRequest, Ids, Organisation, unused_id
 from footplate.domain import ids
 from footplate.domain.sessions import events
@@ -28,6 +28,8 @@ _TRANSCRIPT_ROUTES: Final = ("/import", "/transcript")
 """Routes that only sessions of Claude Code have."""
 _DELIVERY_ROUTES: Final = ("/merge", "/push", "/bundle")
 """Routes that only sessions with a project have."""
+_NEVER_EMPTY_LISTS: Final = ("/v1/members", "/v1/api_keys")
+"""They contain the caller itself."""
 _MAX_Z: Final = 4.5
 """In standard errors from chance: exceeded once in about 150,000 comparisons of equal distributions."""
 
@@ -107,6 +109,7 @@ async def _request_all(
         if operation.body is not None and "agent" in organisation_isolation.id_names(operation, document):
             request_count += await organisation_isolation.compare_agent_references(operation, targets[0], stranger, own)
     request_count += await organisation_isolation.compare_files(targets[0], stranger, own)
+    request_count += await organisation_isolation.compare_member_references(targets, stranger, own)
     require(
         holds=before == await organisation_isolation.capture_state(owner, targets),
         otherwise="a stranger changed something",
@@ -151,21 +154,10 @@ async def _check_lists(
             page = (await stranger.http.get(operation.url(own), params=query)).json()
             leaked = seen & _ids_of(page)
             require(holds=not leaked, otherwise=f"{operation} with {query} shows a stranger {leaked}")
-            if not operation.path_parameters:
+            if not operation.path_parameters and operation.path not in _NEVER_EMPTY_LISTS:
                 nothing = (await empty_organisation.http.get(operation.url({}), params=query)).json()
                 require(holds=not any(nothing.values()), otherwise=f"{operation} of an empty organisation: {nothing}")
-        await _check_filters(operation, theirs, stranger, own)
-
-
-async def _check_filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> None:
-    for name, schema in operation.query_parameters.items():
-        if not organisation_isolation.is_reference(name) or not is_supported(schema):
-            continue
-        require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
-        ids_ = {key: own[key] for key in operation.path_parameters}
-        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(stranger.http)
-        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(stranger.http)
-        require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
+        await organisation_isolation.compare_filters(operation, theirs, stranger, own)
 
 
 async def _all_ids(organisation: Organisation, path: str) -> set[str]:

@@ -76,7 +76,7 @@ async def stop_at_failpoint(
     """
     session_id = await client.session(agent)
     files = interrupted_turn.workspace_path(cluster, session_id)
-    files.mkdir(parents=True)
+    files.mkdir(parents=True, exist_ok=True)  # a prewarmed session has it already
     if point != "in_tool":
         (files / "go").touch()  # The calls are short. Only at `in_tool` a call must run until it is killed.
     turns = 2 if point == _AFTER_TURN else 1

@@ -228,6 +228,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
             "POST /v1/api_keys",
             "POST /v1/api_keys/{key_id}/revoke",
             "POST /v1/api_keys/{key_id}/rotate",
+            "POST /v1/limits",
         ),
         "requires the role admin",
     ),

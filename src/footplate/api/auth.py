@@ -4,6 +4,7 @@
 
 from typing import Annotated
 
+import structlog
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
@@ -15,6 +16,7 @@ from footplate.domain.organisations.principals import Principal
 async def authenticate(request: Request) -> Principal:
     principal = await get_services(request).keys.authenticate(extract_api_key(request))
     request.state.principal = principal
+    structlog.contextvars.bind_contextvars(principal=principal.id)
     return principal
 
 

@@ -14,6 +14,8 @@ from footplate.api.json_responses import json_response
 from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.request_limits import setting_name
+from footplate.domain.organisations.limits import OrganisationLimitExceeded
+from footplate.telemetry import metrics
 
 ERROR_TYPES: Final = {
     400: "invalid_request_error",
@@ -123,8 +125,12 @@ def error_response(error: FootplateError, request_id: str) -> Response:
     status = http_status(error)
     headers: dict[str, str] = {}
     if status in _RETRYABLE_STATUSES:
-        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else _DEFAULT_RETRY_SECONDS
-        headers = {"retry-after": str(max(1, math.ceil(wait))), "x-should-retry": "true"}
+        wait = error.retry_after if isinstance(error, Temporary | OrganisationLimitExceeded) else None
+        should_retry = not isinstance(error, OrganisationLimitExceeded) or error.should_retry
+        headers = {
+            "retry-after": str(max(1, math.ceil(wait or _DEFAULT_RETRY_SECONDS))),
+            "x-should-retry": "true" if should_retry else "false",
+        }
     elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
         headers = {"x-should-retry": "false"}
     if status == HTTPStatus.UNAUTHORIZED:
@@ -142,6 +148,12 @@ def http_status(error: FootplateError) -> int:
     if isinstance(error, Overloaded):
         return 529
     return 503 if isinstance(error, Temporary) else 500
+
+
+def count_refusal(error: FootplateError) -> None:
+    if isinstance(error, OrganisationLimitExceeded):
+        organisation = metrics.ORGANISATION_LABELS(error.limit.organisation)
+        metrics.LIMIT_REFUSALS.labels(organisation, error.limit.name).inc()
 
 
 def internal_error_response(request_id: str) -> Response:

@@ -32,11 +32,13 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
+        services = get_services(request)
+        await services.limit_guard.check_request(principal)
         if "session_id" in request.path_params:
-            # First of all, so that a session that is hidden looks like one that does not exist.
-            await get_services(request).reads.check_session_visible(principal, request.path_params["session_id"])
+            # Before the role, so that a session that is hidden looks like one that does not exist.
+            await services.reads.check_session_visible(principal, request.path_params["session_id"])
         check_route(principal, request.method, self.path)
-        reservation = get_services(request).quotas.open_reservation(principal.id)
+        reservation = services.quotas.open_reservation(principal.id)
         scope["body_reservation"] = reservation
         try:
             response = await self.endpoint(request=request, principal=principal, **request.path_params)

@@ -7,12 +7,14 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
-from footplate.api.stream_and_body_quotas import KeyQuotas
+from footplate.api.stream_and_body_quotas import KeyQuotas, StreamSlot
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.organisations.limits import LimitGuard
+from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import Diffs, EventStreams, Health, Keys, Notifier, Reads, UnitOfWorkFactory
 from footplate.domain.ports.transcript_exchange import Transcripts
@@ -33,6 +35,8 @@ class ApiServices:
     notifier: Notifier
     tails: EventStreams
     keys: Keys
+    limit_guard: LimitGuard
+    """Checks the limits of organisations and members."""
     health: Health
     usage: UsageReads
     diffs: Diffs
@@ -70,6 +74,17 @@ class ApiServices:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quotas", KeyQuotas(self.limits))
+
+
+async def acquire_stream(services: ApiServices, principal: Principal) -> StreamSlot:
+    """Registers an open stream. Raises `LimitExceeded` or `OrganisationLimitExceeded` if there are too many."""
+    slot = services.quotas.acquire_stream(principal.id)
+    try:
+        slot.on_release = (await services.limit_guard.open_stream(principal)).release
+    except BaseException:
+        slot.release()
+        raise
+    return slot
 
 
 def get_services(request: HTTPConnection) -> ApiServices:

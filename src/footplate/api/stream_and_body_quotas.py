@@ -1,6 +1,7 @@
 """Limits the open streams and the memory for request bodies in this process, for each API key and in total."""
 
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -52,12 +53,14 @@ class StreamSlot:
     def __init__(self, streams: Counter[str], key_id: str) -> None:
         self._streams: Counter[str] | None = streams
         self._key_id = key_id
+        self.on_release: Callable[[], None] = lambda: None
 
     def release(self) -> None:
         """Safe to call twice."""
         if self._streams is not None:
             _subtract(self._streams, self._key_id, 1)
             self._streams = None
+            self.on_release()
 
     def __enter__(self) -> Self:
         return self

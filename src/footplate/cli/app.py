@@ -16,6 +16,7 @@ from footplate.cli.commands import (
     delivery,
     diff,
     files,
+    limits,
     members,
     policy,
     projects,
@@ -104,6 +105,7 @@ app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the 
 app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(members.members, name="members", rich_help_panel=SERVERS)
 app.add_typer(members.teams, name="teams", rich_help_panel=SERVERS)
+app.add_typer(limits.limits, name="limits", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)
 app.add_typer(config.app, name="config", rich_help_panel=CLIENT)

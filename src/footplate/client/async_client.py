@@ -8,6 +8,7 @@ from footplate.client.approvals import Approvals
 from footplate.client.audit import Audit
 from footplate.client.events import Events
 from footplate.client.files import Files
+from footplate.client.limits import Limits
 from footplate.client.members import ApiKeys, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
@@ -40,6 +41,7 @@ class AsyncFootplate:
         self.turns = Turns(self._transport)
         self.approvals = Approvals(self._transport)
         self.audit = Audit(self._transport)
+        self.limits = Limits(self._transport)
         self.members = Members(self._transport)
         self.teams = Teams(self._transport)
         self.api_keys = ApiKeys(self._transport)

@@ -19,14 +19,18 @@ class Audit:
         kind: str | None = None,
         session_id: str | None = None,
         outcome: str | None = None,
+        tool: str | None = None,
+        member: str | None = None,
     ) -> Pages[AuditEntry]:
-        """Newest first, unless `order` is `asc`."""
+        """Newest first, unless `order` is `asc`. `member`: the id or the name of a member."""
         params: dict[str, Any] = {
             "limit": limit,
             "order": order,
             "kind": kind,
             "session_id": session_id,
             "outcome": outcome,
+            "tool": tool,
+            "member": member,
         }
         return Pages(self._transport, "/v1/audit", AuditEntry, params)
 

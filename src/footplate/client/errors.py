@@ -15,7 +15,7 @@ ClientError
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from footplate.client.response_models import FileConflict
 
@@ -43,9 +43,12 @@ class StreamLost(ClientError):
 class ApiError(ClientError):
     """An error response from the server. `retryable`: whether the same request may succeed a little later."""
 
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
-    def __init__(self, status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, status: int, body: Mapping[str, Any], *, retry_after: float | None = None, should_retry: bool = True
+    ) -> None:
+        """`should_retry`: False if the server has asked not to retry."""
         error = body.get("error")
         details: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
         super().__init__(
@@ -62,6 +65,7 @@ class ApiError(ClientError):
         """For a merge: each conflicting file, with the reason."""
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
+        self.retryable = self.retryable and should_retry
 
 
 class InvalidRequest(ApiError): ...
@@ -104,6 +108,8 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
 _FIRST_SERVER_ERROR: Final = 500
 
 
-def error_for_status(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> ApiError:
+def error_for_status(
+    status: int, body: Mapping[str, Any], *, retry_after: float | None = None, should_retry: bool = True
+) -> ApiError:
     error_type = _BY_STATUS.get(status) or (ServerFailed if status >= _FIRST_SERVER_ERROR else InvalidRequest)
-    return error_type(status, body, retry_after=retry_after)
+    return error_type(status, body, retry_after=retry_after, should_retry=should_retry)

@@ -77,6 +77,17 @@ class Team(ResponseModel):
     created_at: datetime
 
 
+class Limit(ResponseModel):
+    name: str
+    scope: Literal["organisation", "each_member", "member"]
+    member_id: str | None = None
+    member_name: str | None = None
+    value: int | None = None
+    """None: unlimited."""
+    used: float | None = None
+    """None: not counted. Requests and streams are counted only while they have a limit."""
+
+
 class ApiKey(ResponseModel):
     id: str
     name: str
@@ -174,9 +185,14 @@ class AuditEntry(ResponseModel):
     turn_id: str | None = None
     event_id: str | None = None
     principal: str | None = None
+    principal_name: str | None = None
+    session_title: str | None = None
     outcome: str | None = None
     tool: str | None = None
     layer: str | None = None
+    input_summary: str | None = None
+    """The main argument of the call, at most 200 characters. None: the entry is not about a call, or the input is no
+    longer stored."""
     input_hash: str | None = None
     content: dict[str, Any] | None = None
     content_hash: str
@@ -281,7 +297,7 @@ class Activity(ResponseModel):
     """What a session is doing, or how its last turn ended."""
 
     state: ActivityState
-    reason: Literal["no_worker", "worker_lost", "author_disabled"] | None = None
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None = None
     """Why the session is stalled."""
 
 

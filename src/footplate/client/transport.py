@@ -204,7 +204,8 @@ def _error_from_response(response: httpx2.Response) -> ApiError:
         body = _json_object(response)
     except ClientError:  # for example, an error page of a proxy
         body = {}
-    return error_for_status(response.status_code, body, retry_after=retry_after)
+    should_retry = response.headers.get("x-should-retry") != "false"
+    return error_for_status(response.status_code, body, retry_after=retry_after, should_retry=should_retry)
 
 
 def _json_object(response: httpx2.Response) -> dict[str, Any]:

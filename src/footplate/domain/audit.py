@@ -42,6 +42,8 @@ class AuditEntry:
     turn: str | None = None
     event: str | None = None
     principal: str | None = None
+    """Who made the decision, the change or the request. For a decision of the gate and for a hook: the author of the
+    turn's message."""
     outcome: str | None = None
     tool: str | None = None
     layer: str | None = None
@@ -51,6 +53,12 @@ class AuditEntry:
     content_hash: str
     number: int = 0
     created_at: datetime | None = None
+    principal_name: str | None = None
+    """This field and the following ones are looked up when the entry is read. They are not part of its hash."""
+    session_title: str | None = None
+    call_input: JsonObject | None = None
+    """The input of the call. None: the entry is not about a call, or the input is no longer stored, because the session
+    was deleted or its log was archived."""
 
     def compute_hash(self, organisation: str) -> str:
         """Return the hash of the entry, from which the batch's hash is computed."""
@@ -73,8 +81,8 @@ def seal_batch(previous: str, records: Sequence[str]) -> str:
     return hash_json([previous, *records])
 
 
-def build_decision_entries(new_events: Sequence[Event]) -> list[AuditEntry]:
-    """Build an entry for each tool call in these events.
+def build_decision_entries(new_events: Sequence[Event], *, principal: str | None = None) -> list[AuditEntry]:
+    """Build an entry for each tool call in these events. `principal` is the author of the turn's message.
 
     The bodies are cleaned as in the log, because a command may contain characters that the database rejects.
     """
@@ -92,6 +100,7 @@ def build_decision_entries(new_events: Sequence[Event]) -> list[AuditEntry]:
             AuditEntry(
                 kind="decision",
                 event=event.id,
+                principal=principal,
                 outcome=str(event.body.get("evaluated_permission")),
                 tool=_tool_name(event),
                 layer=str(permission_fields["layer"]) if permission_fields.get("layer") is not None else None,
@@ -136,12 +145,19 @@ def build_edit_entry(event_id: str, edited_input: JsonObject) -> AuditEntry:
 
 
 def build_hook_entry(
-    content: JsonObject, *, outcome: str, tool: str | None, layer: str, tool_input: Json
+    content: JsonObject,
+    *,
+    outcome: str,
+    tool: str | None,
+    layer: str,
+    tool_input: Json,
+    principal: str | None = None,
 ) -> AuditEntry:
     """Build the entry for a hook that ran. `tool_input` is the input of the call that the hook was asked about."""
     content, tool_input = clean_object(content), clean(tool_input)
     return AuditEntry(
         kind="hook",
+        principal=principal,
         outcome=outcome,
         tool=tool,
         layer=layer,
@@ -178,7 +194,11 @@ class AuditFilter:
     kind: str | None = None
     session: str | None = None
     outcome: str | None = None
-    principal: str | None = None
+    tool: str | None = None
+    decided_by: str | None = None
+    """The id of the member who made the decision, the change or the request."""
+    member: str | None = None
+    """The id or the name of a member. Includes the decisions of the gate in turns of this member."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class TurnGateFactory:
         self._hook_runner = HookRunner(access or HookAccess(), records or NullHookRecords())
 
     def create_gate(self, claim: Claim, environment: Environment) -> Gate:
-        turn = HookTurn(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
+        turn = HookTurn(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context, claim.author)
         return TurnGate(self._rules, turn, claim.config, self._hook_runner, self._rule_cache)
 
 

@@ -101,7 +101,10 @@ class ApiReads:
         return await self._fetch_page(approval_edits_and_expiry.load_approval, "approvals", principal, page, where)
 
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
-        wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}
+        columns = {name: f"s.{name}" for name in ("kind", "session", "outcome", "tool")}
+        columns["decided_by"] = "s.kind not in ('decision', 'hook') and s.principal = {}"
+        columns["member"] = "{} in (s.principal, s.principal_name)"
+        wanted = {columns[name]: value for name, value in asdict(where).items() if value is not None}
         return await self._fetch_page(trail.load_entry, "audit", principal, page, wanted)
 
     async def verify_audit(self, principal: Principal, head: str | None = None) -> AuditVerification:

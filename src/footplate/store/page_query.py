@@ -21,7 +21,12 @@ _SELECTS: Final = {
     "approvals": "select s.* from (select a.event_id as id, a.*, null::timestamptz as archived_at, e.body, t.title"
     " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
     " join sessions t on t.id = a.session_id where a.closed_at is null) s",
-    "audit": "select s.* from (select a.*, null::timestamptz as archived_at from audit a) s",
+    # Looked up for the rows of the page alone. Rows of a deleted session may still exist, because forks need them.
+    "audit": "select s.* from (select a.*, null::timestamptz as archived_at,"
+    " (select p.name from principals p where p.id = a.principal) as principal_name,"
+    " (select t.title from sessions t where t.id = a.session) as session_title,"
+    " (select e.body -> 'input' from sessions t join events e on e.session_id = t.id"
+    " where t.id = a.session and e.event_id = a.event and e.ref_seq is null) as call_input from audit a) s",
     "members": "select s.* from (select p.*, disabled_at as archived_at from principals p where p.kind <> 'team') s",
     "teams": "select s.* from (select p.*, p.disabled_at as archived_at, array(select t.member from team_members t"
     " where t.team = p.id order by 1) as member_ids from principals p where p.kind = 'team') s",
@@ -32,13 +37,15 @@ _SELECTS: Final = {
 }
 _VISIBLE: Final = "(coalesce(v.owner, v.principal) = any({0}) or v.visible_to = any({0}))"
 _IN_PROJECTS: Final = "(v.project_ids <> '{{}}' and v.project_ids <@ {0}::text[])"
+_AUDIT_CONDITION: Final = (
+    f"(s.session is null or coalesce((select {_VISIBLE} from sessions v where v.id = s.session),"  # noqa: S608
+    " not exists (select from hidden_deletions d where d.session_id = s.session)))"
+)
 _AUDIENCE_CONDITIONS: Final = {
     "sessions": _VISIBLE.replace("v.", "s."),
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
-    "audit": "(s.session is null or coalesce((select VISIBLE from sessions v where v.id = s.session), not s.hidden))".replace(
-        "VISIBLE", _VISIBLE
-    ),
+    "audit": _AUDIT_CONDITION,
 }
 _PROJECT_CONDITIONS: Final = {
     "sessions": _IN_PROJECTS.replace("v.", "s."),
@@ -50,6 +57,7 @@ _FILE_CONDITIONS: Final = {"files": "(s.owner = any({0}) or s.visible_to = any({
 
 
 def build_page_query(table: str, principal: Principal, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """`filters`: a value for each column, or for each condition that contains `{}`."""
     args: list[Any] = [principal.organisation]
     where = ["s.organisation = $1"]
 
@@ -79,7 +87,8 @@ def build_page_query(table: str, principal: Principal, page: Page, filters: Mapp
         if bound is not None:
             add(f"s.created_at {operator} {{}}", bound)
     for column, value in filters.items():
-        add(f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}", value)
+        equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
+        add(column if "{}" in column else equals, value)
 
     # A page before a key is read in reverse order; the caller reverses the rows again.
     key, descending = page.after or page.before, (page.order == "desc") is (page.before is None)

@@ -90,6 +90,7 @@ def load_activity(row: Row) -> Activity:
         ActivityFacts(
             status=SessionStatus(row["status"]),
             has_input=row.get("wake", False),
+            is_deferred=row.get("is_deferred", False),
             has_open_turn=row.get("has_open_turn", False),
             needs_approval=row.get("needs_approval", False),
             holder_alive=row.get("holder_alive"),

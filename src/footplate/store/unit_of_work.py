@@ -17,6 +17,7 @@ from footplate.domain import ids
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord, fill_default_policies
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience, check_may_share
 from footplate.domain.ports.api import (
@@ -40,6 +41,7 @@ from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
+from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.session_deletion import delete_session_rows
 
 log = structlog.get_logger(__name__)
@@ -48,20 +50,22 @@ _QUEUED: Final = Activity(ActivityState.QUEUED)
 
 
 class UnitOfWorkFactory:
-    def __init__(self, database: Database, objects: Objects) -> None:
+    def __init__(self, database: Database, objects: Objects, limits: LimitStore | None = None) -> None:
         self._database = database
         self._objects = objects
+        self._limits = limits or LimitStore(database)
         self._archives = ArchiveReader(database, objects)
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: RequestAttempt | None) -> AsyncIterator["UnitOfWork"]:
         db = self._database
+        limits = await self._limits.load(principal.organisation)
         async with (
             store_edits(db, principal),
             db.change_limiter.acquire_slot(principal.organisation),
             db.transaction() as connection,
         ):
-            unit = UnitOfWork(connection, self._objects, self._archives, principal, attempt)
+            unit = UnitOfWork(connection, self._objects, self._archives, limits, principal, attempt)
             await unit.load_stored_response()
             yield unit
         for organisation, session_id in unit.deleted:
@@ -93,12 +97,14 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         connection: Connection,
         objects: Objects,
         archives: ArchiveReader,
+        limits: OrganisationLimits,
         principal: Principal,
         attempt: RequestAttempt | None,
     ) -> None:
         self._connection = connection
         self._objects = objects
         self._archives = archives
+        self._limits = limits
         self._principal = principal
         self._attempt = attempt
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
@@ -248,6 +254,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         audience: Audience = EVERYONE,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
+        await self.check_limit(principal, LimitName.SESSIONS)
         project_ids = await projects.choose_projects(self._connection, principal, selection)
         await members.check_audience(self._connection, principal, audience)
         row = await self._connection.fetchrow(
@@ -272,7 +279,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             raise await self._environment_error(principal, environment_id)
         session = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
-            accepted = await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+            accepted = await self.send(principal, session_id, inputs)
             return replace(session, activity=_QUEUED), accepted
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
@@ -308,6 +315,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             "session",
             session_id,
         )
+        await self.check_limit(principal, LimitName.SESSIONS)
         origin = await find_fork_origin(self._connection, self._archives, head, point)
         attributes = change(row_mapping.load_session(head))
         row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
@@ -317,7 +325,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         accepted = await append_notice(self._connection, principal, fork_id, notice)
         fork = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
-            sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
+            sent = await self.send(principal, fork_id, inputs)
             accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
             fork = replace(fork, activity=_QUEUED)
         return fork, accepted
@@ -361,7 +369,7 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id
-        return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+        return await append_inputs(self._connection, self._objects, principal, session_id, inputs, limits=self._limits)
 
     async def _environment_error(self, principal: Principal, environment_id: str) -> Exception:
         row = await self._connection.fetchrow(SQL["environment"], environment_id, principal.organisation)

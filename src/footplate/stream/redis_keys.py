@@ -17,5 +17,10 @@ def stream_key(shard: int) -> str:
     return f"footplate:live:{{{shard:02}}}"
 
 
+def open_streams_key(organisation: str, member_id: str | None = None) -> str:
+    """The keys of an organisation share a hash tag, like those of a shard."""
+    return f"footplate:streams:{{{organisation}}}:{member_id or ''}"
+
+
 def open_preview_key(organisation: str, session_id: str) -> str:
     return f"footplate:open:{{{shard_of(session_id):02}}}:{organisation}:{session_id}"

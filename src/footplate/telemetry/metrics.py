@@ -39,16 +39,14 @@ HTTP_SECONDS: Final = Histogram(
 
 
 class ScrapedGauge(Gauge):
-    """A gauge with one label whose values are read at each scrape. Without values, it exports nothing."""
+    """A gauge whose values are read at each scrape, by its labels. Without values, it exports nothing."""
 
-    read_values: Callable[[], Mapping[str, float]] | None = None
+    read_values: Callable[[], Mapping[tuple[str, ...], float]] | None = None
 
     def collect(self) -> Iterable[Metric]:
-        values = self.read_values() if self.read_values else {}
-        if not values:
-            self.clear()
-        for label, value in values.items():
-            self.labels(label).set(value)
+        self.clear()
+        for labels, value in (self.read_values() if self.read_values else {}).items():
+            self.labels(*labels).set(value)
         return super().collect()
 
 
@@ -56,6 +54,24 @@ SESSIONS: Final = ScrapedGauge(
     "footplate_sessions",
     "Sessions of all organisations that have work or a pending approval, by activity. Each API process reports all.",
     ["activity"],
+    registry=REGISTRY,
+)
+LIMITS: Final = ScrapedGauge(
+    "footplate_limit",
+    "Limits of organisations. Each API process reports all.",
+    ["organisation", "limit"],
+    registry=REGISTRY,
+)
+LIMITS_USED: Final = ScrapedGauge(
+    "footplate_limit_used",
+    "What organisations use of their limits. Each API process reports all.",
+    ["organisation", "limit"],
+    registry=REGISTRY,
+)
+LIMIT_REFUSALS: Final = Counter(
+    "footplate_limit_refusals",
+    "Requests that were refused because of a limit of their organisation or member.",
+    ["organisation", "limit"],
     registry=REGISTRY,
 )
 STREAMS: Final = Gauge("footplate_streams_open", "Clients that are following a session.", registry=REGISTRY)
@@ -133,6 +149,7 @@ MODEL_LABELS: Final = LabelValues()
 HARNESS_LABELS: Final = LabelValues()
 ACTION_LABELS: Final = LabelValues()
 HOOK_COUNTER_LABELS: Final = LabelValues()
+ORGANISATION_LABELS: Final = LabelValues()
 
 
 def tool_label(name: str, *, known: Collection[str]) -> str:

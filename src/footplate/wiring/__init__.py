@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from footplate.config import Settings
+from footplate.domain.organisations.limits import LimitName
 from footplate.domain.projects.project import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
 
 
@@ -37,6 +38,15 @@ async def create_key(
 
     async with open_database(settings) as database:
         return await ApiKeys(database).create_key(organisation, name, roles, expires_at=expires_at)
+
+
+async def set_limit(settings: Settings, organisation: str, name: LimitName, scope: str, value: int | None) -> None:
+    """Set the operator's limit for an organisation, or remove it."""
+    from footplate.store.resources.limits import LimitStore
+    from footplate.wiring.shared_components import open_database
+
+    async with open_database(settings) as database:
+        await LimitStore(database).set_operator_limit(organisation, name, scope, value)
 
 
 async def bootstrap_key(settings: Settings) -> str:

@@ -31,6 +31,7 @@ from footplate.store.log.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
+from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
@@ -41,6 +42,7 @@ from footplate.telemetry import metrics
 from footplate.trees.delivery.merge_push_bundle import Deliverer
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
+from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
     connect_temporal,
@@ -91,13 +93,18 @@ async def run(settings: Settings) -> None:
         hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.open_streams)
         metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
+        limits = LimitStore(database, settings.default_limits)
+        limit_guard = OrganisationLimitGuard(limits, redis)
+        await exits.enter_async_context(limit_guard.renewing_stream_leases())
+        export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
         services = ApiServices(
             reads=reads,
-            units=UnitOfWorkFactory(database, objects),
+            units=UnitOfWorkFactory(database, objects, limits),
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
             keys=ApiKeys(database),
+            limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
@@ -250,7 +257,7 @@ class _ActivityCounts:
         self._database = database
         self._loop = loop
 
-    def __call__(self) -> Mapping[str, float]:
+    def __call__(self) -> Mapping[tuple[str, ...], float]:
         counting = asyncio.run_coroutine_threadsafe(self._count(), self._loop)
         try:
             return counting.result(_MAX_COUNT_SECONDS)
@@ -258,5 +265,5 @@ class _ActivityCounts:
             counting.cancel()
             return {}
 
-    async def _count(self) -> Mapping[str, float]:
-        return {state.value: count for state, count in (await count_activities(self._database)).items()}
+    async def _count(self) -> Mapping[tuple[str, ...], float]:
+        return {(state.value,): count for state, count in (await count_activities(self._database)).items()}

@@ -17,6 +17,7 @@ from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.engine.conversation_cache import ConversationCache
+from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.worker import run_worker
@@ -34,11 +35,13 @@ from footplate.proxy.model_proxy import ModelProxy
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
+from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.files import FileCleanup, FileContents
+from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
@@ -110,7 +113,9 @@ async def run(settings: Settings) -> None:
         )
         harnesses = registry.HarnessRegistry(services)
         harnesses.get(settings.default_harness)
-        claims = Claims(database, objects, default_harness=settings.default_harness)
+        waker, limits = TemporalWaker(client, settings), LimitStore(database, settings.default_limits)
+        claims = Claims(database, objects, default_harness=settings.default_harness, limits=limits)
+        deferred = DeferredTurnStarter(DeferredTurns(database, limits), waker)
         conversations = ConversationCache(
             turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds
         )
@@ -160,13 +165,13 @@ async def run(settings: Settings) -> None:
                     max_retry_wait=settings.retry_wait_most,
                 ),
                 stopping=stop,
+                on_turn_slot_free=deferred.check_soon,
             )
         )
         await exits.enter_async_context(patrol.run_in_background())
         await exits.enter_async_context(collecting_daily(database, objects, settings.gc_grace))
-        await exits.enter_async_context(lease.running())
-        await exits.enter_async_context(warm_pool.running())
-        await exits.enter_async_context(prewarmer.running())
+        for running in (lease.running(), warm_pool.running(), prewarmer.running(), deferred.running()):
+            await exits.enter_async_context(running)
         forgetter = SessionCleaner(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
         deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
@@ -174,7 +179,7 @@ async def run(settings: Settings) -> None:
         expiry, removals = SessionExpiry(database, settings.retention_delete), FileCleanup(database, objects)
         urgent = (AuditSealing(database), ApprovalExpiry(database, objects))
         chores = (deletions, retention, expiry, removals)
-        sweep = SweepActivities(leases, TemporalWaker(client, settings), chores, urgent=urgent)
+        sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()

@@ -63,6 +63,7 @@ COMMANDS = [
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
     *(("members", name) for name in ("ls", "add", "roles", "disable", "enable")),
     *(("teams", name) for name in ("ls", "create", "add-member", "remove-member")),
+    *(("limits", name) for name in ("set", "unset")),
     *(("api-keys", name) for name in ("create", "ls", "rotate", "revoke")),
     *(("policy", name) for name in ("explain", "replay")),
     *(("audit", name) for name in ("ls", "export", "verify")),
@@ -110,6 +111,8 @@ async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:
         ("export", "sesn_1", "--branch", "x", "--patch", "y"),
         ("config", "set", "colour", "red"),
         ("policy", "replay", "--since", "noon"),
+        ("limits", "set", "sessions", "-1"),
+        ("limits", "set", "sessions", "1", "--each-member", "--member", "memb_1"),
     ],
     ids=" ".join,
 )

@@ -23,6 +23,7 @@ from footplate.domain.projects.project import SessionProject
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Mode, Turn, TurnOutcome, TurnStatus
 from footplate.engine.conversation_cache import ConversationCache
+from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
 from footplate.engine.temporal.worker import run_worker
@@ -37,6 +38,8 @@ from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
+from footplate.store.log.deferred_turns import DeferredTurns
+from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
@@ -100,6 +103,9 @@ class Engine:
                 harness=lambda _: self.harness,
                 deadline=lambda: keeper.deadline,
             )
+            deferred = DeferredTurnStarter(
+                DeferredTurns(self.cell.database, LimitStore(self.cell.database)), self.waker
+            )
             parts = TurnServices(
                 claims=self.cell.claims,
                 turns=self.cell.turns,
@@ -124,21 +130,22 @@ class Engine:
                     max_retry_wait=settings.retry_wait_most,
                 ),
                 stopping=stop,
+                on_turn_slot_free=deferred.check_soon,
             )
-            await exits.enter_async_context(keeper.running())
-            await exits.enter_async_context(slots.running())
+            for running in (keeper.running(), slots.running(), deferred.running()):
+                await exits.enter_async_context(running)
             activities = TurnActivities(
                 TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain
             )
             sweep = SweepActivities(leases, self.waker)
             # Like a separate process, each worker has a client of its own: the library refuses a shared one.
             client = await connect_temporal(settings.temporal_address)
-            running = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
+            task = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
             try:
                 yield keeper.worker_id
             finally:
                 stop.set()
-                await running
+                await task
 
     async def session(
         self,

@@ -8,6 +8,7 @@ from tests.unit.gate.test_turn_gate import GateSetup
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.policy.permissions import Layer
 
@@ -96,7 +97,10 @@ async def test_a_subagents_hooks_run_only_for_the_subagent(place: GateSetup) -> 
 
 
 @pytest.mark.requirement("F6")
-async def test_hooks_receive_the_context_of_the_session(place: GateSetup) -> None:
-    place.context = {"ticket": "F-6"}
+@pytest.mark.requirement("S8")
+async def test_hooks_receive_the_context_of_the_session_and_the_author_of_the_turn(place: GateSetup) -> None:
+    place.context, place.author = {"ticket": "F-6"}, Author("memb_1", "Ann", "person")
     await run_hooks(place, HookEvent.STOP, "cat > told.json")
-    assert json.loads((place.root / "told.json").read_text())["context"] == {"ticket": "F-6"}
+    payload = json.loads((place.root / "told.json").read_text())
+    assert payload["context"] == {"ticket": "F-6"}
+    assert payload["principal"] == {"id": "memb_1", "name": "Ann", "kind": "person"}

@@ -11,6 +11,7 @@ from tests.unit.gate.test_turn_gate import GateSetup
 
 from footplate.domain.json import JsonObject
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate.hooks.transports import python
@@ -187,7 +188,7 @@ async def test_a_python_hook_does_not_see_the_workers_variables(
 
 @pytest.mark.requirement("S7")
 async def test_the_builtin_hooks_are_installed() -> None:
-    assert {"audit", "metrics", "validation"} <= {*python.list_installed_hooks()}
+    assert {"audit", "members", "metrics", "validation"} <= {*python.list_installed_hooks()}
 
 
 async def test_the_audit_hook_records_the_input_of_a_call(place: GateSetup) -> None:
@@ -204,6 +205,19 @@ async def test_the_metrics_hook_counts_calls(place: GateSetup) -> None:
     before = counted._value.get()
     await decide_with_python(place, "metrics")
     assert counted._value.get() == before + 1
+
+
+@pytest.mark.requirement("S8")
+async def test_the_members_hook_decides_by_the_author_of_the_turn(place: GateSetup) -> None:
+    decisions = []
+    for place.author in (Author("memb_1", "Ann", "person"), Author("memb_2", "Bob", "person"), None):
+        decisions.append(await decide_with_python(place, "members", only=["memb_1", "Carl"]))
+    assert [decision.outcome.value for decision in decisions] == ["allow", "deny", "deny"]
+    assert decisions[1].reason == "It is not permitted in a turn of Bob."
+    assert [entry.principal for entry in place.recorded] == ["memb_1", "memb_2", None]
+    place.author = Author("memb_3", "Carl")
+    assert (await decide_with_python(place, "members", only=["Carl"])).outcome is PermissionOutcome.ALLOW
+    assert "KeyError" in (await decide_with_python(place, "members")).reason
 
 
 async def test_the_validation_hook_denies_input_that_does_not_match(place: GateSetup) -> None:

@@ -97,11 +97,12 @@ async def test_a_list_is_planned_once_and_finds_the_last_turns_by_index(cell: Ce
     """Planning a list takes longer than reading it, because the turns have many partitions."""
     session_id = await cell.session(principal, "go")
     await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
-    sql, arguments = build_page_query("sessions", principal.organisation, Page(limit=20), {})
+    sql, arguments = build_page_query("sessions", principal, Page(limit=20), {})
     async with cell.database.connection() as connection:
         await connection.execute(f"prepare listed as {sql}")
         for _ in range(7):
-            plan = await connection.fetch(f"explain (analyze) execute listed ('{arguments[0]}')")
+            audiences = "{" + ",".join(arguments[1]) + "}"
+            plan = await connection.fetch(f"explain (analyze) execute listed ('{arguments[0]}', '{audiences}')")
         used = await connection.fetchval("select generic_plans from pg_prepared_statements where name = 'listed'")
         await connection.execute("deallocate listed")
     assert used > 0

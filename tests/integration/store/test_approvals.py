@@ -8,6 +8,7 @@ from footplate.domain import ids
 from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.organisations.principals import PrincipalKind
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import DECIDED_BY_TIMEOUT, InputEdited
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
@@ -16,13 +17,13 @@ from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome as Ending
-from footplate.domain.sessions.turns import TurnStatus
+from footplate.domain.sessions.turns import TurnStatus, WhenBusy
 from footplate.domain.text.approval_display import describe_call
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.policies import SessionRuleLoader
 
-from .cell import Cell, new_principal
+from .cell import Cell, message, new_principal
 
 ASK = Decision(PermissionOutcome.ASK, "because", "Bash", Layer.AGENT)
 
@@ -179,11 +180,11 @@ async def test_the_editor_of_an_input_cannot_approve_it(cell: Cell) -> None:
     async with cell.units.unit(requester, None) as unit:
         await unit.set_policy(requester, None, {"two_people": True})
     edited = decision_on(asked, updated_input=evil)
-    for one in (editor, editor, replace(editor, id="key_editors_second")):
+    for _ in range(2):
         with pytest.raises(InputEdited):
-            await cell.send(one, session_id, edited)
+            await cell.send(editor, session_id, edited)
     waiting = await cell.reads.approval(requester, asked.id)
-    assert (waiting.status, waiting.edited_input, waiting.edited_by) == ("pending", evil, "key_editors_second")
+    assert (waiting.status, waiting.edited_input, waiting.edited_by) == ("pending", evil, "key_editor")
     with pytest.raises(InputEdited):
         await cell.send(third, session_id, decision_on(asked, updated_input={"command": "touch OTHER"}))
     with pytest.raises(InputEdited):
@@ -199,7 +200,6 @@ async def test_the_editor_of_an_input_cannot_approve_it(cell: Cell) -> None:
     assert [(entry.outcome, entry.principal) for entry in trail] == [
         ("edit", "key_editor"),
         ("edit", "key_editor"),
-        ("edit", "key_editors_second"),
         ("edit", "key_third"),
         ("edit", "key_editor"),
         ("allow", "key_third"),
@@ -222,17 +222,41 @@ async def test_the_requester_may_approve_the_edit_of_another_person(cell: Cell) 
     await cell.send(requester, session_id, edited)
 
 
-async def test_two_keys_of_one_name_are_one_person(cell: Cell) -> None:
+async def test_two_keys_of_one_member_are_one_person_and_two_members_are_two(cell: Cell) -> None:
     organisation = ids.new_id(ids.ORGANISATION)
     keys = ApiKeys(cell.database)
-    first, second = [await keys.authenticate(await keys.create_key(organisation, "alice", ["admin"])) for _ in range(2)]
-    session_id = await cell.session(first, "Go.")
+    admin, namesake = [await keys.authenticate(await keys.create_key(organisation, "ann", ["admin"])) for _ in range(2)]
+    secrets = []
+    async with cell.units.unit(admin, None) as unit:
+        ann = await unit.create_member(admin, kind=PrincipalKind.PERSON, name="ann", roles=["member"])
+        for name in ("laptop", "phone"):
+            _, secret = await unit.create_api_key(admin, name=name, member_id=ann.id, roles=["member"], expires_at=None)
+            secrets.append(secret)
+        await unit.set_policy(admin, None, {"two_people": True})
+    laptop, phone = [await keys.authenticate(secret) for secret in secrets]
+    session_id = await cell.session(laptop, "Go.")
     asked = use("a")
-    await park(cell, await cell.claim(session_id, first), asked)
-    async with cell.units.unit(first, None) as unit:
-        await unit.set_policy(first, None, {"two_people": True})
+    await park(cell, await cell.claim(session_id, admin), asked)
     with pytest.raises(Forbidden, match="requires two people"):
-        await cell.send(second, session_id, decision_on(asked))
+        await cell.send(phone, session_id, decision_on(asked))
+    await cell.send(namesake, session_id, decision_on(asked))
+
+
+async def test_the_author_of_a_message_that_joined_the_turn_cannot_decide(cell: Cell) -> None:
+    requester = new_principal()
+    steerer, third = (replace(requester, id=f"key_{name}", name=name) for name in ("steerer", "third"))
+    session_id = await cell.session(requester, "Go.")
+    async with cell.units.unit(requester, None) as unit:
+        await unit.set_policy(requester, None, {"two_people": True})
+    claim = await cell.claim(session_id, requester)
+    await cell.send(steerer, session_id, message("Now delete it.", WhenBusy.STEER))
+    await cell.turns.claim_steering(claim)
+    asked = use("a")
+    await park(cell, claim, asked)
+    for author in (requester, steerer):
+        with pytest.raises(Forbidden, match="requires two people"):
+            await cell.send(author, session_id, decision_on(asked))
+    await cell.send(third, session_id, decision_on(asked))
 
 
 @pytest.mark.parametrize("outcome", ["deny", "allow"])

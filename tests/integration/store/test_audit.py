@@ -1,5 +1,7 @@
 """The audit trail: entries are written with the changes that they record, and a modified sealed entry is detected."""
 
+from dataclasses import replace
+
 import asyncpg
 import pytest
 
@@ -9,12 +11,15 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.policy.policy_replay import CallFilter
+from footplate.domain.ports.api import Input
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import TurnOutcome as Ending
 from footplate.domain.sessions.turns import TurnStatus
+from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder, verify_trail
 
-from .cell import Cell, new_principal
+from .cell import Cell, awaiting, new_principal
 
 DENY = Decision(PermissionOutcome.DENY, "because of a secret", "Bash(rm *)", Layer.PROJECT)
 OLDEST = Page(limit=50, order="asc")
@@ -151,6 +156,57 @@ async def test_characters_that_columns_refuse_are_stored_as_in_the_log(cell: Cel
     assert decided.input_hash == audit.hash_json(stored.body["input"])
 
 
+async def test_a_listed_entry_has_the_name_the_title_and_the_input(cell: Cell) -> None:
+    keys, organisation = ApiKeys(cell.database), new_principal().organisation
+    ann, bob = [
+        await keys.authenticate(await keys.create_key(organisation, name, ["admin"])) for name in ("ann", "bob")
+    ]
+    session_id = await cell.session(ann, "Go.")
+    async with cell.units.unit(ann, None) as unit:
+        await unit.update_session(ann, session_id, lambda session: replace(session, title="Release"))
+    claim = await cell.claim(session_id, ann)
+    ask = Decision(PermissionOutcome.ASK, "No rule allows it.")
+    calls = [
+        events.tool_use("bash", {"command": "make"}, call_id="a", decision=ask),
+        events.mcp_tool_use("github", "merge", {"number": 7}, call_id="b", decision=ask),
+    ]
+    await cell.turns.append(claim, calls)
+    await cell.turns.finish(claim, awaiting(*calls))
+    for who, call in zip((ann, bob), calls, strict=True):
+        body: JsonObject = {"tool_use_id": call.id, "result": "deny"}
+        await cell.send(who, session_id, Input(type=events.USER_TOOL_CONFIRMATION, body=body))
+
+    async def listed(**wanted: str) -> list[tuple[str | None, ...]]:
+        entries = await cell.reads.audit(ann, OLDEST, AuditFilter(session=session_id, **wanted))
+        assert {entry.session_title for entry in entries} <= {"Release"}
+        return [(one.outcome, one.principal_name, one.tool, str(one.call_input)) for one in entries]
+
+    made, merged = ("bash", "{'command': 'make'}"), ("github/merge", "{'number': 7}")
+    decisions = [("deny", "ann", *made), ("deny", "bob", *merged)]
+    assert await listed(kind="answer") == decisions
+    assert await listed(member="bob") == await listed(member=bob.id) == await listed(decided_by=bob.id) == decisions[1:]
+    assert await listed(decided_by="bob") == []
+    assert await listed(member="ann") == [("ask", "ann", *made), ("ask", "ann", *merged), decisions[0]]
+    assert await listed(decided_by=ann.id) == decisions[:1]
+    assert [one[2:] for one in await listed(tool="github/merge")] == [merged, merged]
+    await AuditSealing(cell.database).run()
+    assert await faults(cell, ann) == []
+
+
+async def test_a_deleted_session_shows_no_input_although_a_fork_has_its_events(cell: Cell) -> None:
+    principal = new_principal()
+    session_id = await deny_commands(cell, principal, "rm a")
+    (entry,) = await cell.reads.audit(principal, OLDEST, AuditFilter(kind="decision"))
+    assert entry.call_input == {"command": "rm a"}
+    await cell.fork(principal, session_id)
+    await cell.delete(principal, session_id)
+    assert len(await cell.rows("events", session_id)) > 0
+    (entry,) = await cell.reads.audit(principal, OLDEST, AuditFilter(kind="decision"))
+    assert (entry.tool, entry.call_input, entry.session_title) == ("bash", None, None)
+    (call,) = await cell.reads.calls(principal, CallFilter(), limit=9, after=None)
+    assert call.input is None
+
+
 async def test_erased_content_does_not_break_the_chain(cell: Cell) -> None:
     principal = new_principal()
     session_id = await deny_commands(cell, principal, "rm a")
@@ -166,15 +222,18 @@ async def test_hook_runs_are_stored_and_sealed(cell: Cell) -> None:
     principal = new_principal()
     session_id = await deny_commands(cell, principal)
     content: JsonObject = {"hook_event": "Stop", "hook": "check", "reason": "more to do"}
+    call: JsonObject = {"command": "rm a"}
     runs = [
-        audit.build_hook_entry(content, outcome="deny", tool="Bash", layer="agent", tool_input={"command": "rm a"}),
+        audit.build_hook_entry(
+            content, outcome="deny", tool="Bash", layer="agent", tool_input=call, principal=principal.id
+        ),
         audit.build_hook_entry(content, outcome="block", tool=None, layer="agent", tool_input=None),
     ]
     await HookRunRecorder(cell.database).record(principal.organisation, session_id, "turn_1", runs)
     found = await cell.reads.audit(principal, OLDEST, AuditFilter(kind="hook", session=session_id))
-    assert [(one.outcome, one.tool, one.layer, one.turn) for one in found] == [
-        ("deny", "Bash", "agent", "turn_1"),
-        ("block", None, "agent", "turn_1"),
+    assert [(one.outcome, one.tool, one.layer, one.turn, one.principal) for one in found] == [
+        ("deny", "Bash", "agent", "turn_1", principal.id),
+        ("block", None, "agent", "turn_1", None),
     ]
     assert found[0].input_hash == audit.hash_json({"command": "rm a"})
     assert (found[1].input_hash, found[1].content) == (None, content)

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.principals import Author, Principal
 from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions.turns import Session
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import SQL
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.turn_claims import Claims
+from footplate.store.resources.api_keys import ApiKeys
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, types
 
@@ -55,6 +56,19 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell:
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, NothingToClaim)
     assert [turn["id"] for turn in await cell.rows("turns", session_id)] == ["turn_1"]
+
+
+async def test_a_claim_has_the_author_of_its_message(cell: Cell, principal: Principal) -> None:
+    keys = ApiKeys(cell.database)
+    ann = await keys.authenticate(await keys.create_key(principal.organisation, "ann", ["member"]))
+    session_id = await cell.session(principal, "one")
+    first = await cell.claim(session_id, principal)
+    assert first.author == Author(principal.id)
+    await cell.turns.finish(first, COMPLETED)
+    await cell.send(ann, session_id, "two")
+    for attempt in (1, 2):
+        claim = await cell.claim(session_id, principal)
+        assert (claim.author, claim.attempt) == (Author(ann.id, "ann", "service"), attempt)
 
 
 async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Cell, principal: Principal) -> None:

@@ -12,6 +12,7 @@ from footplate.domain.ports.engine import Claim
 from footplate.domain.ports.usage_report import Grouping, UsageQuery, UsageRow
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.usage_report import UsageReader, _whole_days
 
 from .cell import COMPLETED, Cell, new_principal
@@ -50,7 +51,8 @@ async def test_turns_tokens_and_cost_are_summed(cell: Cell, principal: Principal
 
 @pytest.mark.requirement("F9")
 async def test_usage_is_grouped_by_each_dimension(cell: Cell, principal: Principal) -> None:
-    colleague = new_principal(principal.organisation)
+    keys = ApiKeys(cell.database)
+    colleague = await keys.authenticate(await keys.create_key(principal.organisation, "ann", ["member"]))
     session_id = await cell.session(principal, "one")
     await _turn(cell, principal, session_id, None, COMPLETED)
     await cell.send(colleague, session_id, "two")
@@ -63,6 +65,11 @@ async def test_usage_is_grouped_by_each_dimension(cell: Cell, principal: Princip
 
     assert found(await _query_usage(cell, principal, "session"), "session") == {session_id: 2, other: 1}
     assert found(await _query_usage(cell, principal, "key"), "key") == {principal.id: 2, colleague.id: 1}
+    by_member = await _query_usage(cell, principal, "member")
+    assert {(line.group["member"], line.group["member_name"]): line.turns for line in by_member} == {
+        (principal.id, None): 2,
+        (colleague.id, "ann"): 1,
+    }
     assert found(await _query_usage(cell, principal, "agent"), "agent") == {"agent_1": 3}
     assert found(await _query_usage(cell, principal, "model"), "model") == {"claude-opus-5": 3}
     assert found(await _query_usage(cell, principal, "harness"), "harness") == {"native": 3}

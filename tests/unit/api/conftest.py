@@ -19,6 +19,7 @@ from footplate.harness import registry
 
 from .fake_delivery import FakeDelivery
 from .fake_diffs import FakeDiffs
+from .fake_limits import FakeLimitGuard
 from .fake_services import FakeEventStreams, FakeHealth, FakeKeys, FakeNotifier, FakeReads, FakeUnits, FakeUsage, World
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
@@ -50,6 +51,7 @@ class Api:
                 notifier=self.notifier,
                 tails=self.tails,
                 keys=self.keys,
+                limit_guard=FakeLimitGuard(self.world.limits),
                 health=self.health,
                 usage=self.usage,
                 diffs=self.diffs,

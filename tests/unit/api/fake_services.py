@@ -39,6 +39,7 @@ from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
 from .fake_files import FakeFileUnit, FileWorld
+from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
 
@@ -69,6 +70,7 @@ class World:
     projects: ProjectWorld = field(default_factory=ProjectWorld)
     files: FileWorld = field(default_factory=FileWorld)
     members: MemberWorld = field(default_factory=MemberWorld)
+    limits: LimitWorld = field(default_factory=LimitWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -209,8 +211,8 @@ class FakeReads(FakeMemberReads):
         return _page(list(self._world.projects.workspaces.values()), principal, page)
 
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
-        """Lets unknown sessions pass, as the fakes of some routes have sessions of their own."""
-        if session_id in self._world.sessions:
+        """Lets all pass in a world without sessions: the fakes of some routes have sessions of their own."""
+        if self._world.sessions:
             await self.session(principal, session_id)
 
     async def session(self, principal: Principal, session_id: str) -> Session:
@@ -257,10 +259,11 @@ class FakeReads(FakeMemberReads):
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit):
+class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self.member_world = world.members
+        self.limit_world = world.limits
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

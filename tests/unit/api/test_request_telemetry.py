@@ -1,11 +1,17 @@
-"""Each request is counted once, under the template of its route."""
+"""Each request is counted once, under the template of its route. Its span names the caller."""
 
 import httpx2
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import Metric
+from structlog.contextvars import get_contextvars
 
-from footplate.telemetry import metrics
+from footplate.telemetry import metrics, traces
 
 from .conftest import Api
+from .fake_services import ALICE
 
 
 def read_request_counts() -> dict[tuple[str, str, str], float]:
@@ -40,3 +46,14 @@ async def test_unknown_methods_and_paths_have_no_label_of_their_own(http: httpx2
 async def test_an_internal_error_counts_as_one_request(http: httpx2.AsyncClient, api: Api) -> None:
     api.keys.failure = RuntimeError("inside")
     assert await count_added(http, "GET", "/v1/agents") == {("GET", "/v1/agents", "500"): 1}
+
+
+async def test_a_span_has_the_id_of_the_caller(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(traces, "_tracer", provider.get_tracer("test"))
+    await http.get("/v1/agents")
+    await http.get("/v1/agents", headers={"authorization": "Bearer wrong"})
+    provider.shutdown()
+    assert [(span.attributes or {}).get("enduser.id") for span in exporter.get_finished_spans()] == [ALICE.id, None]
+    assert "principal" not in get_contextvars()

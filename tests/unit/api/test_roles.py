@@ -1,8 +1,9 @@
-"""Each route serves the roles that have its permission, and refuses all others."""
+"""Each route serves the roles that the published table permits, and refuses all others."""
 
 from dataclasses import replace
 
 import pytest
+from bench.support.roles.published_table import PublishedTable
 
 from footplate.api.requests.route_permissions import required_permissions
 from footplate.domain.organisations.roles import ROLES, Permission
@@ -20,13 +21,17 @@ async def test_a_route_refuses_a_key_without_its_permission(
     api: Api, role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(KEYS, "secret-r", replace(ALICE, roles=frozenset({role})))
-    permitted = ROLES.get(role, frozenset())
+    table = PublishedTable.read()
+    assert table.roles == {name: {permission.value for permission in ROLES[name]} for name in ROLES}
+    permitted = table.roles.get(role, frozenset())
     routes = [(method.upper(), path) for path, methods in api.app.openapi()["paths"].items() for method in methods]
     async with make_client(api.app, "secret-r") as client:
         for method, path in routes:
             if path in OPEN:
                 continue
-            required = required_permissions(method, path)
+            conditions = (None, *table.conditions(method, path))
+            required = frozenset[str]().union(*(table.route_permissions(method, path, each) for each in conditions))
+            assert required == set(required_permissions(method, path)), (method, path)
             response = await client.request(method, path.replace("{", "x_").replace("}", ""))
             assert (response.status_code == 403) == permitted.isdisjoint(required), (method, path, response.text)
 

@@ -9,22 +9,6 @@ from footplate.client import Usage
 from footplate.client.response_models import Event
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "text"),
-    [
-        ("bash", {"command": "echo hi"}, "echo hi"),
-        ("bash", {"command": "\ncd x\nmake"}, "\ncd x\nmake"),
-        ("edit", {"file_path": "a.py", "old_string": "x"}, "a.py"),
-        ("bash", {"restart": True}, '{"restart": true}'),
-        ("mine", {"a": "é"}, '{"a": "é"}'),
-        ("mine", {}, ""),
-        ("mine", None, ""),
-    ],
-)
-def test_a_call_is_described_in_one_line(name: str, given: dict[str, object] | None, text: str) -> None:
-    assert value_formatting.call_label(name, given) == text
-
-
 def test_a_failed_command_shows_its_last_line_and_a_failed_tool_its_first() -> None:
     def result(text: str) -> Event:
         return Event(type="agent.tool_result", content=[{"type": "text", "text": text}])

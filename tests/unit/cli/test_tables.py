@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from footplate.cli.render import member_tables, resource_tables
-from footplate.client import ApiKey, File, Member, Project, Session, Team, Turn
+from footplate.client import ApiKey, AuditEntry, File, Member, Project, Session, Team, Turn
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,3 +142,58 @@ def test_lists_name_successors_projects_and_visibilities(capsys: pytest.CaptureF
         ["a.txt", "·", "private"],
         ["a.txt"],
     ]
+
+
+def _audit_entry(**fields: object) -> AuditEntry:
+    common = {"id": "audt_1", "kind": "decision", "created_at": NOW, "content": {}, "content_hash": "0"}
+    call = {"session_id": _LONG_ID, "session_title": "Fix the tests of the shop", "event_id": "sevt_1", "tool": "bash"}
+    return AuditEntry.model_validate({**common, **call, **fields})
+
+
+_AUDIT = [
+    _audit_entry(
+        outcome="deny",
+        layer="project",
+        principal_name="Ann Miller",
+        input_summary="rm -r build",
+        content={"rule": "Bash(rm *)", "reason": "It applies to `rm`."},
+    ),
+    _audit_entry(outcome="allow", input_summary="ls", session_title=None),
+    _audit_entry(kind="answer", outcome="allow", principal_name="Maximiliane Musterfrau", input_hash="1"),
+    _audit_entry(kind="answer", outcome="deny", principal="clock", input_summary="ls", content={"deny_message": "no"}),
+    _audit_entry(
+        kind="hook", outcome="none", event_id=None, content={"hook_event": "Stop", "hook": "check", "reason": None}
+    ),
+    _audit_entry(kind="change", content={"action": "project.archive", "id": "proj_1"}, session_id=None),
+    _audit_entry(kind="policy", content=None),
+    _audit_entry(kind="refusal", content={"method": "POST", "path": "/v1/agents", "message": "This needs a role."}),
+]
+
+
+def test_audit_entries_have_decision_member_session_and_call(capsys: pytest.CaptureFixture[str]) -> None:
+    resource_tables.print_audit(_AUDIT)
+    heading, *rows = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert heading == ["TIME", "DECISION", "BY", "MEMBER", "SESSION", "CALL"]
+    title = "Fix the tests of the shop"
+    assert [row[1:] for row in rows] == [
+        ["denied", "rule", "Ann Miller", title, "bash rm -r build · project Bash(rm *): It applies to `rm`."],
+        ["allowed", "gate", "00000000", "bash ls"],
+        ["allowed", "member", "Maximiliane Musterfrau", title, "bash (input no longer stored) · with an edited input"],
+        ["denied", "timeout", title, "bash ls · no"],
+        ["none", "hook", title, "Stop bash · check"],
+        ["changed", "member", title, "project.archive proj_1"],
+        ["changed", "member", title, "rules of the organisation"],
+        ["refused", "member", title, "POST /v1/agents · This needs a role."],
+    ]
+
+
+def test_a_list_of_audit_entries_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    resource_tables.print_audit(_AUDIT)
+    heading, first, *rows = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert heading.split() == ["AGE", "DECISION", "BY", "MEMBER", "SESSION", "CALL"]
+    assert all(cell in first for cell in ("denied", "rule", "Ann Miller", "Fix the tests…", "bash rm"))
+    assert max(map(len, (heading, first, *rows))) <= 80  # the width of the terminal

@@ -2,10 +2,11 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.text.approval_display import ShownField, describe_call
+from footplate.domain.text.approval_display import ShownField, call_label, describe_call
 from footplate.domain.text.visible_text import recover_text
 
 VALUES = st.text() | st.integers() | st.lists(st.text()) | st.none() | st.dictionaries(st.text(), st.booleans())
@@ -14,6 +15,22 @@ VALUES = st.text() | st.integers() | st.lists(st.text()) | st.none() | st.dictio
 def _recover(field: ShownField) -> object:
     text = recover_text(field.text)[0]
     return text if field.kind == "text" else json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "call_input", "text"),
+    [
+        ("bash", {"command": "echo hi"}, "echo hi"),
+        ("bash", {"command": "\ncd x\nmake"}, "\ncd x\nmake"),
+        ("edit", {"file_path": "a.py", "old_string": "x"}, "a.py"),
+        ("bash", {"restart": True}, '{"restart": true}'),
+        ("mine", {"a": "é"}, '{"a": "é"}'),
+        ("mine", {}, ""),
+        ("mine", None, ""),
+    ],
+)
+def test_the_label_of_a_call_is_its_main_argument(name: str, call_input: dict[str, object] | None, text: str) -> None:
+    assert call_label(name, call_input) == text
 
 
 @given(st.dictionaries(st.text(), VALUES))

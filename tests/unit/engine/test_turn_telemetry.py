@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from structlog.contextvars import get_contextvars
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Usage
@@ -34,6 +35,7 @@ CLAIM = Claim(
     entries=0,
     queue_seconds=0.5,
     trace=PARENT,
+    author=Author("memb_1", "Ann", "person"),
 )
 DONE = TurnOutcome(status=TurnStatus.COMPLETED, text="the secret answer")
 
@@ -81,6 +83,7 @@ def test_a_turn_is_a_span_below_its_request_with_its_requests_and_tools(spans: I
     assert [span.parent and span.parent.span_id for span in (chat, tool)] == [turn.context.span_id] * 2
     assert turn.attributes is not None
     assert turn.attributes["gen_ai.conversation.id"] == "sesn_1"
+    assert turn.attributes["enduser.id"] == "memb_1"
     assert turn.attributes["gen_ai.provider.name"] == "openai"
     assert turn.attributes["gen_ai.usage.input_tokens"] == 13
     assert turn.attributes["footplate.turn.status"] == "completed"
@@ -150,5 +153,6 @@ def test_a_lost_turn_has_no_open_span(spans: InMemorySpanExporter) -> None:
 
 def test_log_lines_inside_carry_the_turns_ids() -> None:
     with TurnTelemetry(CLAIM).running():
-        assert get_contextvars() | {"session": "sesn_1", "turn": "turn_1", "attempt": 1} == get_contextvars()
+        ids = {"session": "sesn_1", "turn": "turn_1", "attempt": 1, "principal": "memb_1"}
+        assert get_contextvars() | ids == get_contextvars()
     assert "turn" not in get_contextvars()

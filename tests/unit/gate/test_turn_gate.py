@@ -12,6 +12,7 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig, resolve_co
 from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.gate import turn_gate
@@ -48,13 +49,14 @@ class GateSetup:
         self.environment = LocalEnvironment(root)
         self.access = HookAccess()
         self.context: JsonObject = {}
+        self.author: Author | None = None
         self.recorded: list[AuditEntry] = []
 
     async def record(self, _organisation: str, _session_id: str, _turn_id: str, runs: Sequence[AuditEntry]) -> None:
         self.recorded += runs
 
     def gate(self, config: ResolvedConfig = CONFIG) -> TurnGate:
-        scene = HookTurn("org", "sesn", "turn", self.environment, self.context)
+        scene = HookTurn("org", "sesn", "turn", self.environment, self.context, self.author)
         return TurnGate(self.rules, scene, config, HookRunner(self.access, self))
 
     async def decide(self, tool: str, config: ResolvedConfig = CONFIG, **given: Any) -> Decision:

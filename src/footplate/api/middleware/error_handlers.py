@@ -26,6 +26,7 @@ async def on_footplate_error(request: Request, error: Exception) -> Response:
         raise error
     if isinstance(error, Forbidden):
         await _record_refusal(request, error)
+    errors.count_refusal(error)
     return errors.error_response(error, request_id)
 
 

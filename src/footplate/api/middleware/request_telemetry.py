@@ -49,6 +49,7 @@ class RequestTelemetry:
                 yield
         finally:
             structlog.contextvars.reset_contextvars(**bound)
+            structlog.contextvars.unbind_contextvars("principal")
             if not self._is_recorded:
                 self.record_response(CLIENT_CLOSED_REQUEST)
 
@@ -63,6 +64,8 @@ class RequestTelemetry:
             return
         self._span.rename(f"{self._method} {route}")
         self._span.set_attributes({"http.route": route, "http.response.status_code": status})
+        if (principal := self._scope.get("state", {}).get("principal")) is not None:
+            self._span.set_attributes({"enduser.id": principal.id})
         if status >= _SERVER_ERROR:
             self._span.set_error(str(status))
         self._span.end()

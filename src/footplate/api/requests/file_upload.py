@@ -15,7 +15,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from footplate.api.errors import TooLarge
-from footplate.api.requests.parsing import read_chunks
+from footplate.api.requests.parsing import parse_attempt, read_chunks
 from footplate.api.service_container import get_services
 from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
@@ -52,6 +52,15 @@ class Upload:
         await self.file.seek(0)
         while chunk := await self.file.read(_CHUNK_BYTES):
             yield chunk
+
+
+def read_declared_size(request: Request) -> int:
+    """Returns the smallest size that the file can have according to the headers. It is 0 if they do not say, and for
+    what may be a retry: its first attempt may have succeeded, and then it gets that response.
+    """
+    attempt, length = parse_attempt(request, b""), request.headers.get("content-length", "")
+    may_be_retry = attempt is not None and (attempt.idempotency_key is not None or attempt.retry_count > 0)
+    return 0 if may_be_retry or not length.isdecimal() else max(0, int(length) - _FORM_OVERHEAD_BYTES)
 
 
 @asynccontextmanager

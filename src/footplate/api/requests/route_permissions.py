@@ -1,4 +1,5 @@
-"""The permission that each route requires. This is the only place where the API checks roles for a route.
+"""The permission that each route requires. This is the only place where the API checks roles for a route. The table for
+users is in docs/identities.md.
 
 A request that reads requires `view`, and one that writes requires `operate`. The exceptions are listed here. Two routes
 check more themselves: sending events, where each kind of event has its own permission, and changing a project, where
@@ -15,7 +16,7 @@ from footplate.domain.organisations.roles import Permission, check_permission
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/sessions/{session_id}/events"): (Permission.OPERATE, Permission.APPROVE),
-    ("POST", "/v1/approvals/{event_id}"): (Permission.APPROVE,),
+    ("POST", "/v1/limits"): (Permission.MANAGE_MEMBERS,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),

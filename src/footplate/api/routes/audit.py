@@ -37,7 +37,12 @@ async def list_audit(request: Request, principal: Caller) -> Response:
         created_lte=query.created_at_lte,
     )
     audit_filter = AuditFilter(
-        kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by
+        kind=query.kind,
+        session=query.session_id,
+        outcome=query.outcome,
+        tool=query.tool,
+        decided_by=query.answered_by,
+        member=query.member,
     )
     rows = await get_services(request).reads.audit(principal, page, audit_filter)
     page_rows, page_cursors = pagination.cut_page(

@@ -11,7 +11,7 @@ from footplate.api import pagination
 from footplate.api.auth import Caller
 from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
-from footplate.api.requests.file_upload import receive_upload
+from footplate.api.requests.file_upload import read_declared_size, receive_upload
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routing import create_router
@@ -22,6 +22,7 @@ from footplate.api.wire.files_and_resources import MAX_IDS, ListFiles
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
+from footplate.domain.organisations.limits import OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import Input, UnitOfWork
@@ -54,12 +55,22 @@ _DEFAULT_LIMIT: Final = 20
 @router.post("", response_model=response_models.File, openapi_extra=_UPLOAD_BODY)
 async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
+    services = get_services(request)
+    if declared_size := read_declared_size(request):
+        await services.limit_guard.check_stored_bytes(principal, declared_size)
     async with receive_upload(request) as upload:
-        file_id = ids.new_id(ids.FILE)
-        # Stored before the transaction opens. If it does not commit, the bytes are removed again.
-        await get_services(request).files.store(principal.organisation, file_id, upload.chunks())
+        file_id, refusal = ids.new_id(ids.FILE), None
+        try:
+            await services.limit_guard.check_stored_bytes(principal, upload.size)
+        except OrganisationLimitExceeded as error:
+            refusal = error
+        else:
+            # Stored before the transaction opens. If it does not commit, the bytes are removed again.
+            await services.files.store(principal.organisation, file_id, upload.chunks())
 
         async def work(unit: UnitOfWork) -> ChangeResult:
+            if refusal is not None:  # not for a retry, which gets the response of its first attempt
+                raise refusal
             file = await unit.create_file(
                 principal,
                 file_id=file_id,

@@ -92,7 +92,7 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
     cursor = pagination.decode_row_cursor(_CURSOR_KIND, body.page, "desc")
     reads = get_services(request).reads
     if body.session_id is not None:
-        await reads.session(principal, body.session_id)
+        await reads.check_session_visible(principal, body.session_id)
     if body.project_id is not None:
         await reads.project(principal, body.project_id)
     after = cursor.position if cursor else None

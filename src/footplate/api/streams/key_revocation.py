@@ -1,5 +1,5 @@
-"""Ends an open stream when its API key is revoked or can no longer see the session. A stream can stay open for hours
-after both were checked.
+"""Ends an open stream when its API key is revoked, may no longer read, or can no longer see the session. A stream can
+stay open for hours after that was checked.
 """
 
 import asyncio
@@ -10,8 +10,9 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
 from footplate.api.service_container import get_services
-from footplate.domain.errors import FootplateError, NotFound, Unauthenticated
+from footplate.domain.errors import FootplateError, Forbidden, NotFound, Unauthenticated
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission, check_permission
 
 CHECK_SECONDS: Final = 2.0
 """Interval between two checks. The server caches a key for 2 seconds, so a stream ends within 5 seconds."""
@@ -20,8 +21,8 @@ log = structlog.get_logger(__name__)
 
 
 async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
-    """Returns when the key that opened the connection is revoked, no longer belongs to the organisation, or can no
-    longer see the session.
+    """Returns when the key that opened the connection is revoked, has lost its roles, no longer belongs to the
+    organisation, or can no longer see the session.
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
@@ -30,10 +31,11 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
         await asyncio.sleep(CHECK_SECONDS)
         try:
             current = await services.keys.authenticate(secret)
+            check_permission(current, Permission.VIEW)
             if current.organisation != principal.organisation:
                 return
             await services.reads.check_session_visible(current, connection.path_params["session_id"])
-        except (Unauthenticated, NotFound):
+        except (Unauthenticated, Forbidden, NotFound):
             return
         except (FootplateError, OSError) as error:
             log.warning(
@@ -44,6 +46,6 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
 def revoked_key_error() -> Unauthenticated:
     """Builds the error that the client receives when its stream ends."""
     return Unauthenticated(
-        "The API key of this stream was revoked, or can no longer see the session.",
+        "The API key of this stream was revoked, has lost its roles, or can no longer see the session.",
         help_text="Reconnect with a valid API key.",
     )

@@ -169,8 +169,8 @@ class SessionActivity(ResponseModel):
         "limit_reached",
         "timed_out",
     ]
-    reason: Literal["no_worker", "worker_lost", "author_disabled"] | None
-    """Why the session is stalled. Null in all other states."""
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
+    """Why the session is stalled, or queued because of a limit. Null in all other states."""
 
 
 class SessionOwner(ResponseModel):

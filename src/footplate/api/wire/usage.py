@@ -64,6 +64,8 @@ class UsageLineAnswer(ResponseModel):
     session: str | None = None
     harness: str | None = None
     key: str | None = None
+    member: str | None = None
+    member_name: str | None = None
     turns: int
     statuses: dict[str, int]
     seconds: float

@@ -1,5 +1,6 @@
 """Implements `footplate audit`: ls, export and verify."""
 
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import typer
@@ -16,10 +17,19 @@ _ADVICE: Final = (
 )
 
 
-def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: bool, profile: str | None) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    kind: str | None = None
+    session_id: str | None = None
+    member: str | None = None
+    outcome: str | None = None
+    tool: str | None = None
+
+
+def list_entries(wanted: EntryFilter, *, limit: int, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[AuditEntry]:
         found: list[AuditEntry] = []
-        async for entry in client.audit.list(limit=min(limit, 100), kind=kind, session_id=session):
+        async for entry in client.audit.list(limit=min(limit, 100), **asdict(wanted)):
             found.append(entry)
             if len(found) == limit:
                 break
@@ -32,9 +42,9 @@ def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: 
         resource_tables.print_audit(found)
 
 
-def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
+def export(wanted: EntryFilter, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> None:
-        async for entry in client.audit.list(limit=100, order="asc", kind=kind, session_id=session):
+        async for entry in client.audit.list(limit=100, order="asc", **asdict(wanted)):
             print_json_line(entry.wire())
 
     run_with_client(work, profile=profile, as_json=True)

@@ -26,16 +26,34 @@ class EntryKind(StrEnum):
     REFUSAL = "refusal"
 
 
+class Outcome(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+    EDIT = "edit"
+    BLOCK = "block"
+    NONE = "none"
+    FAILED = "failed"
+
+
 KindOption = Annotated[EntryKind | None, typer.Option(help="Only entries of this kind.")]
 SessionOption = Annotated[
     str | None, typer.Option("--session", "-s", metavar="ID", help="Only entries of this session.")
 ]
+MemberOption = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Only entries of this member: its name or ID.")
+]
+OutcomeOption = Annotated[Outcome | None, typer.Option(help="Only entries with this outcome.")]
+ToolOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only calls of this tool, for example `bash`.")]
 
 
 @audit.command("ls")
 def list_entries(
     kind: KindOption = None,
     session: SessionOption = None,
+    by: MemberOption = None,
+    outcome: OutcomeOption = None,
+    tool: ToolOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 20,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -43,15 +61,24 @@ def list_entries(
     """List entries, newest first."""
     from footplate.cli.actions import audit as actions
 
-    actions.list_entries(kind, session, limit=limit, as_json=as_json, profile=profile)
+    wanted = actions.EntryFilter(kind=kind, session_id=session, member=by, outcome=outcome, tool=tool)
+    actions.list_entries(wanted, limit=limit, as_json=as_json, profile=profile)
 
 
 @audit.command("export")
-def export(kind: KindOption = None, session: SessionOption = None, profile: options.Profile = None) -> None:
+def export(
+    kind: KindOption = None,
+    session: SessionOption = None,
+    by: MemberOption = None,
+    outcome: OutcomeOption = None,
+    tool: ToolOption = None,
+    profile: options.Profile = None,
+) -> None:
     """Print all entries, oldest first, each as one line of JSON, for log collectors."""
     from footplate.cli.actions import audit as actions
 
-    actions.export(kind, session, profile=profile)
+    wanted = actions.EntryFilter(kind=kind, session_id=session, member=by, outcome=outcome, tool=tool)
+    actions.export(wanted, profile=profile)
 
 
 @audit.command("verify")

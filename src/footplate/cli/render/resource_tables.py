@@ -1,12 +1,11 @@
 """Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any, Final
 
-from footplate.cli.render import terminal_io, value_formatting
+from footplate.cli.render import audit_text, terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.terminal_io import print_note
 from footplate.cli.render.tool_call_format import lay_out_call
@@ -16,13 +15,14 @@ from footplate.client import (
     AuditEntry,
     Environment,
     File,
+    Limit,
     Project,
     Session,
     Team,
     Turn,
 )
 from footplate.domain.text.approval_display import ShownCall, describe_call
-from footplate.domain.text.visible_text import show_line
+from footplate.domain.text.visible_text import count_columns, show_line, wrap_line
 
 _COLOURS: Final = {
     "running": "green",
@@ -35,20 +35,26 @@ _COLOURS: Final = {
     "stalled": "red",
 }
 _LABELS: Final = {"waiting_for_approval": "needs approval", "waiting_for_result": "needs result"}
+_TURN_LIMIT: Final = "turn_limit"
 _STALL_REASONS: Final = {
     "no_worker": "no worker is running",
     "worker_lost": "its worker was lost, and no other worker has taken over yet",
+    _TURN_LIMIT: "the limit on concurrent turns is reached",
     "author_disabled": "the author of its next message is disabled",
 }
 _CHECK_SERVER: Final = "Check the server: footplate doctor"
 _STALL_REMEDIES: Final = {
     "no_worker": _CHECK_SERVER,
     "worker_lost": _CHECK_SERVER,
+    _TURN_LIMIT: "See all limits: footplate limits",
     "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
 }
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
 _WIDE_COLUMNS = 100
+_NAME_COLUMNS: Final = 14
+_WIDE_NAME_COLUMNS: Final = 30
+_SHORT_ID: Final = 8
 _MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
 
@@ -72,7 +78,8 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
     print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
     reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
     for reason in sorted(reasons):
-        print_note(f"Stalled: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
+        state = "Queued" if reason == _TURN_LIMIT else "Stalled"
+        print_note(f"{state}: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
 
 
 def print_session(
@@ -300,18 +307,41 @@ def print_audit(found: Sequence[AuditEntry]) -> None:
     if not found:
         print_note("The audit trail is empty.")
         return
+    console = terminal_io.out()
+    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
+    limit = _WIDE_NAME_COLUMNS if wide else _NAME_COLUMNS
     rows: list[list[Cell]] = [
         [
-            value_formatting.format_age(each.created_at),
-            each.kind,
-            each.outcome or "",
-            UntrustedText(each.principal or each.layer or ""),
-            UntrustedText(each.tool or ""),
-            UntrustedText(json.dumps(each.content, ensure_ascii=False) if each.content else ""),
+            f"{each.created_at:%Y-%m-%d %H:%M:%S}" if wide else value_formatting.format_age(each.created_at),
+            audit_text.describe_outcome(each),
+            audit_text.describe_decider(each),
+            _shorten_name(each.principal_name or "", limit),
+            _shorten_name(each.session_title or (each.session_id or "")[-_SHORT_ID:], limit),
+            UntrustedText(audit_text.describe_subject(each)),
         ]
         for each in found
     ]
-    print_rows(["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
+    print_rows(["TIME" if wide else "AGE", "DECISION", "BY", "MEMBER", "SESSION", "CALL"], rows)
+
+
+def _shorten_name(name: str, max_columns: int) -> str:
+    shown = show_line(name)
+    if count_columns(shown) > max_columns:
+        shown = f"{wrap_line(shown, max_columns - 1)[0].rstrip()}…"
+    return terminal_io.escape_shown(shown)
+
+
+def print_limits(found: Sequence[Limit]) -> None:
+    rows: list[list[Cell]] = [
+        [
+            each.name,
+            UntrustedText(each.member_name or each.member_id or each.scope.replace("_", " ")),
+            "" if each.used is None else f"{each.used:,g}",
+            "no limit" if each.value is None else f"{each.value:,}",
+        ]
+        for each in found
+    ]
+    print_rows(["LIMIT", "SCOPE", "USED", "OF"], rows)
 
 
 def print_project(detail: Project) -> None:

@@ -11,6 +11,7 @@ from footplate.cli.render.terminal_screen import TerminalScreen
 from footplate.client import ClientError
 from footplate.client.response_models import Event
 from footplate.domain.policy.permissions import NOT_EVALUATED
+from footplate.domain.text.approval_display import call_label
 from footplate.domain.text.visible_text import show_line
 
 PREVIEW_EVENTS: Final = frozenset({"event_start", "event_delta"})
@@ -184,7 +185,7 @@ class TextView:
             self._print_call(event, event.input, "[yellow]needs approval[/]", len("needs approval"))
         else:
             name = _tool_name(event)
-            label = value_formatting.call_label(name, event.input)
+            label = call_label(name, event.input)
             self._screen.set_status(f"  {escape_shown(name):<{_NAME_WIDTH}} ", label)
 
     def decision(self, event: Event) -> None:
@@ -242,7 +243,7 @@ class TextView:
         name = _tool_name(use)
         agent = f"{show_line(use.agent_name)}: " if use.agent_name else ""
         taken = len(agent) + max(_NAME_WIDTH, len(name)) + ending_width + 5
-        label = self._screen.fit(value_formatting.call_label(name, call_input), taken)
+        label = self._screen.fit(call_label(name, call_input), taken)
         gap = f"{escape_shown(label)}  " if label else " "
         self._screen.print_line(
             f"  {escape_shown(agent)}[cyan]{escape_shown(name):<{_NAME_WIDTH}}[/] {gap}{ending}", fitted=True
@@ -255,7 +256,7 @@ class TextView:
 
     def custom_tool_use(self, event: Event) -> None:
         name = _tool_name(event)
-        what = self._screen.fit(value_formatting.call_label(name, event.input), len(name) + 26)
+        what = self._screen.fit(call_label(name, event.input), len(name) + 26)
         self._screen.print_line(
             f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for a result[/]", fitted=True
         )

@@ -1,38 +1,17 @@
 """Formats tool calls, times, token counts and costs as short text."""
 
-import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from footplate.client.response_models import Event, Usage
 from footplate.domain.text.visible_text import show_line
 
-_MAIN_ARGUMENTS: Final = {
-    "bash": "command",
-    "read": "file_path",
-    "write": "file_path",
-    "edit": "file_path",
-    "glob": "pattern",
-    "grep": "pattern",
-    "web_fetch": "url",
-    "web_search": "query",
-}
 _MAX_PERSON_LENGTH: Final = 40
 _EXIT_CODE_LINE: Final = re.compile(r"\[exit code \d+\]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _EXACT_BELOW: Final = 10.0
 _MICRO: Final = 1_000_000
-
-
-def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
-    """Returns the main argument of a call, unescaped. It is escaped where it is shown."""
-    tool_input = tool_input or {}
-    value = tool_input.get(_MAIN_ARGUMENTS.get(name, ""))
-    if isinstance(value, str):
-        return value
-    return json.dumps(tool_input, ensure_ascii=False) if tool_input else ""
 
 
 def describe_decision(decision: Event) -> str:

@@ -1,4 +1,4 @@
-"""Principals: authenticated callers, each in one organisation."""
+"""Principals: authenticated callers, each in one organisation, and the authors of messages."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,3 +20,12 @@ class Principal:
     team_ids: frozenset[str] = frozenset()
     project_ids: frozenset[str] | None = None
     """The projects that the API key is restricted to. None: it is not restricted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The principal who sent the message that a turn processes."""
+
+    id: str
+    name: str | None = None
+    kind: str | None = None

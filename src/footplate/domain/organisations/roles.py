@@ -22,7 +22,7 @@ class Permission(StrEnum):
     CHANGE_POLICY = "change_policy"
     """Change the permission rules of the organisation and of projects."""
     MANAGE_MEMBERS = "manage_members"
-    """Manage people, service accounts and API keys."""
+    """Manage people, service accounts, API keys and limits."""
 
 
 ROLES: Final[Mapping[str, frozenset[Permission]]] = {

@@ -1,6 +1,6 @@
 """Data types for approvals (tool calls that wait for a person's decision) and the policy that says who may decide."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
@@ -49,20 +49,6 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
-    """The author of the message that led to a call, or of an edit to its input."""
-
-    id: str | None
-    name: str | None = None
-
-    def is_same_person(self, principal: Principal) -> bool:
-        """Whether the author may be this person. API keys with the same name count as one person; an unknown author may
-        be anyone.
-        """
-        return self.id is None or self.id == principal.id or self.name == principal.name
-
-
-@dataclass(frozen=True, slots=True)
 class InputEdit:
     """A person's edit to the input of a call."""
 
@@ -93,17 +79,19 @@ class ApprovalPolicy:
     role: str | None = None
     """The role that is required to decide."""
     two_people: bool = False
-    """Whether the author of the turn's message may not decide, and the editor of an input may not approve it."""
+    """Whether the authors of the turn's messages may not decide, and the editor of an input may not approve it."""
 
     @classmethod
     def load(cls, stored: Mapping[str, Json]) -> "ApprovalPolicy":
         role = stored.get("role")
         return cls(role if isinstance(role, str) else None, stored.get("two_people") is True)
 
-    def check_may_decide(self, principal: Principal, requester: Author) -> None:
-        """Raise `Forbidden` if the principal may not decide. `requester` is the author of the turn's message."""
+    def check_may_decide(self, principal: Principal, author_ids: Collection[str | None]) -> None:
+        """Raise `Forbidden` if the principal may not decide. `author_ids` are the authors of the turn's messages; an
+        unknown author may be anyone.
+        """
         self.check_role(principal)
-        if self.two_people and requester.is_same_person(principal):
+        if self.two_people and (not author_ids or None in author_ids or principal.id in author_ids):
             raise Forbidden(
                 "This organisation requires two people, so the person whose message led to this call cannot approve or "
                 "deny it.",

@@ -16,6 +16,7 @@ from footplate.domain.audit import AuditReads, AuditUnit
 from footplate.domain.files.snapshots import FileChange, TreeDiff
 from footplate.domain.files.uploaded_files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.limits import LimitUnit
 from footplate.domain.organisations.members import MemberReads, MemberUnit
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience
@@ -155,7 +156,7 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, AuditUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, Protocol):
     """One transaction of the API."""
 
     @property

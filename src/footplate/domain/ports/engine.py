@@ -15,6 +15,7 @@ from footplate.domain.audit import AuditEntry
 from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
 from footplate.domain.json import JsonObject
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.permissions import Layer
 from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOutput, Gate, Preview, SteerMessage
 from footplate.domain.projects.project import BaseCommit, SessionProject
@@ -45,6 +46,9 @@ class Claim:
     context: JsonObject
     entries: int
     """Number of entries in the conversation."""
+    author: Author | None = None
+    """The sender of the message that the turn processes. Senders of messages that join the turn later are not recorded
+    here. None: the input has no known sender."""
     old_holder: str | None = None
     old_holder_may_live: bool = False
     """The lease of the last holder has not expired, so its commands may still be running."""
@@ -69,6 +73,8 @@ class Claim:
     """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
     """In a fork: when it was created. Older resources come from its parent."""
+    frees_turn_slot: bool = False
+    """Whether a turn of the organisation may wait for the end of this one, because concurrent turns are limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,11 @@ class SweepStore(Protocol):
         self, *, older_than: float, lost_for: float, limit: int
     ) -> Sequence[tuple[str, str]]: ...
     async def delete_stale_rows(self) -> None: ...
+
+
+class DeferredTurnStore(Protocol):
+    async def release_turns(self) -> Sequence[tuple[str, str]]:
+        """Return organisation and session of the turns that waited because of a limit and may start now."""
 
 
 class Chore(Protocol):

@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.sessions.events import Usage
 
-Grouping = Literal["day", "agent", "model", "session", "harness", "key"]
+Grouping = Literal["day", "agent", "model", "session", "harness", "key", "member"]
+"""`key` and `member` are both the sender of the message. `key` is the older name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class UsageQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
     group: dict[str, str | None]
-    """The value of each grouping. `day` is a date in UTC."""
+    """The value of each grouping. `day` is a date in UTC. A group by `member` also has the `member_name`."""
     turns: int
     statuses: dict[str, int]
     seconds: float

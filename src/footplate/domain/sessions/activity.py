@@ -25,6 +25,8 @@ class ActivityFacts:
     status: SessionStatus
     has_input: bool
     """A message, result or decision that no turn has processed yet."""
+    is_deferred: bool = False
+    """Whether its next turn waits because the limit on concurrent turns is reached."""
     has_open_turn: bool
     needs_approval: bool
     holder_alive: bool | None
@@ -49,7 +51,7 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one re
     if facts.status is SessionStatus.RUNNING and facts.holder_alive:
         return Activity(ActivityState.RUNNING)
     if has_work:
-        return Activity(ActivityState.QUEUED)
+        return Activity(ActivityState.QUEUED, StallReason.TURN_LIMIT if facts.is_deferred else None)
     if facts.author_disabled:
         return Activity(ActivityState.STALLED, StallReason.AUTHOR_DISABLED)
     if facts.has_open_turn:

@@ -41,13 +41,15 @@ class StallReason(StrEnum):
     WORKER_LOST = "worker_lost"
     AUTHOR_DISABLED = "author_disabled"
     """The author of the next message is a disabled member whose work was not handed over."""
+    TURN_LIMIT = "turn_limit"
+    """The limit on concurrent turns is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     state: ActivityState
     reason: StallReason | None = None
-    """Why the session is stalled. None in all other states."""
+    """Why the session is stalled, or queued because of a limit. None in all other states."""
 
 
 class TurnStatus(StrEnum):

@@ -1,5 +1,5 @@
 """Renders the full input of a tool call for the person who approves or denies it, escaped and identical in every
-client.
+client. Renders its main argument for lists.
 """
 
 import json
@@ -12,6 +12,26 @@ from footplate.domain.text.visible_text import mark_missing, show_block, show_li
 
 _ESCAPED_SEPARATORS: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
 """Characters that are escaped in a field's name, because they separate it from the value."""
+
+_MAIN_ARGUMENTS: Final = {
+    "bash": "command",
+    "read": "file_path",
+    "write": "file_path",
+    "edit": "file_path",
+    "glob": "pattern",
+    "grep": "pattern",
+    "web_fetch": "url",
+    "web_search": "query",
+}
+
+
+def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
+    """Return the main argument of a call, unescaped. It is escaped where it is shown."""
+    tool_input = tool_input or {}
+    value = tool_input.get(_MAIN_ARGUMENTS.get(name, ""))
+    if isinstance(value, str):
+        return value
+    return json.dumps(tool_input, ensure_ascii=False) if tool_input else ""
 
 
 @dataclass(frozen=True, slots=True)

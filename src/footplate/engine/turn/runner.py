@@ -107,6 +107,8 @@ class TurnServices:
     limits: TurnLimits
     stopping: asyncio.Event
     """Set when the worker is stopping: turns are handed over, and none begins."""
+    on_turn_slot_free: Callable[[], None] = lambda: None
+    """Called after a turn of an organisation whose concurrent turns are limited."""
 
 
 class TurnRunner:
@@ -139,6 +141,8 @@ class TurnRunner:
                 return await _Turn(services, claim, held, live, telemetry).run()
         finally:
             services.lease.remove_turn(held)
+            if claim.frees_turn_slot:
+                services.on_turn_slot_free()
             await live.aclose()
 
     def prepare(self, organisation: str, session_id: str) -> None:

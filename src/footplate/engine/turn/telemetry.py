@@ -69,7 +69,9 @@ class TurnTelemetry:
     def running(self) -> Iterator[None]:
         """Add the turn's ids to log lines, and attach exceptions to its span, inside the context."""
         claim = self._claim
-        ids = {"session": claim.session_id, "turn": claim.turn_id, "attempt": claim.attempt}
+        ids: dict[str, str | int] = {"session": claim.session_id, "turn": claim.turn_id, "attempt": claim.attempt}
+        if claim.author is not None:
+            ids["principal"] = claim.author.id
         self._record_claim()
         try:
             with structlog.contextvars.bound_contextvars(**ids), self._span.make_current():
@@ -212,6 +214,7 @@ def _turn_attributes(claim: Claim) -> Attributes:
         "gen_ai.provider.name": _provider_name(config.model),
         "gen_ai.request.model": config.model,
         "footplate.organisation": claim.organisation,
+        **({"enduser.id": claim.author.id} if claim.author else {}),
         "footplate.harness": config.harness,
         "footplate.turn.id": claim.turn_id,
         "footplate.turn.attempt": claim.attempt,

@@ -14,6 +14,14 @@ def audit(payload: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, 
     return {"audit": content if len(text) <= _MAX_AUDIT_CHARACTERS else {"cut": text[:_MAX_AUDIT_CHARACTERS]}}
 
 
+def members(payload: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Block the call or the prompt unless the option `only` has the id or the name of the turn's author."""
+    author = payload.get("principal") or {}
+    if not {author.get("id"), author.get("name")}.isdisjoint(options["only"]):
+        return {}
+    return {"decision": "block", "reason": f"It is not permitted in a turn of {author.get('name') or 'this member'}."}
+
+
 def metrics(payload: Mapping[str, Any], _options: Mapping[str, Any]) -> dict[str, Any]:
     """Count hook runs in the metric `footplate_hook_counts`, by event and tool."""
     tool = payload.get("tool_name")

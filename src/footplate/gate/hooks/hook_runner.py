@@ -5,12 +5,13 @@ audit trail.
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from footplate.domain import audit
 from footplate.domain.audit import AuditEntry
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.hooks import FAIL_CLOSED, HookAccess, HookFeedback
 from footplate.domain.policy.permissions import Decision, PermissionOutcome
 from footplate.domain.ports.engine import HookRecords
@@ -41,6 +42,8 @@ class HookTurn:
     environment: Environment
     context: JsonObject = field(default_factory=dict)
     """The context that the client attached to the session and to this input."""
+    author: Author | None = None
+    """The sender of the message that the turn processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class _EventRun:
     """Collects the hook runs of one event until they are recorded."""
 
     payload: JsonObject
+    principal: str | None = None
     runs: list[AuditEntry] = field(default_factory=list)
 
     def add_run(self, run: _HookRun, outcome: str, reason: str) -> None:
@@ -79,6 +83,7 @@ class _EventRun:
                 tool=None if tool is None else str(tool),
                 layer=hook.layer.label,
                 tool_input=self.payload.get("tool_input"),
+                principal=self.principal,
             )
         )
 
@@ -143,9 +148,10 @@ class HookRunner:
             "permission_mode": "default",
             "hook_event_name": matching_hooks[0].event.value,
             **({"context": turn.context} if turn.context else {}),
+            **({"principal": asdict(turn.author)} if turn.author else {}),
             **fields,
         }
-        event_run = _EventRun(payload)
+        event_run = _EventRun(payload, turn.author.id if turn.author else None)
         yield matching_hooks, event_run
         await self._records.record(turn.organisation, turn.session_id, turn.turn_id, event_run.runs)
 

@@ -71,7 +71,7 @@ async def append_batch(
         [orjson.dumps(found.stored.omitted).decode() for found in batch.files],
         [orjson.dumps(dict(found.stored.snapshot.commits)).decode() for found in batch.files],
         [found.stored.snapshot.bundles or "" for found in batch.files],
-        _audit_decisions_json(batch.events),
+        _audit_decisions_json(claim, batch.events),
     )
     if row is None:
         raise Fenced(f"Another worker has claimed session {claim.session_id}.")
@@ -85,9 +85,8 @@ def positions_of_appended(claim: Claim, new_events: Sequence[Event], row: Row) -
     return [Position(first + n, event, now, now, claim.turn_id) for n, event in enumerate(new_events)]
 
 
-def _audit_decisions_json(new_events: Sequence[Event]) -> str:
+def _audit_decisions_json(claim: Claim, new_events: Sequence[Event]) -> str:
     """Returns the gate's decisions on the calls among the events, as JSON for the audit trail."""
-    names = ("id", "event", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
-    return orjson.dumps(
-        [{name: getattr(decision, name) for name in names} for decision in audit.build_decision_entries(new_events)]
-    ).decode()
+    names = ("id", "event", "principal", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
+    decisions = audit.build_decision_entries(new_events, principal=claim.author.id if claim.author else None)
+    return orjson.dumps([{name: getattr(decision, name) for name in names} for decision in decisions]).decode()

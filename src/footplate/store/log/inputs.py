@@ -14,12 +14,12 @@ import orjson
 from footplate.domain import audit
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.approvals import (
     DECIDED_BY_TIMEOUT,
     MAX_EDIT_CHARACTERS,
     ApprovalPolicy,
-    Author,
     InputEdit,
     InputEdited,
 )
@@ -30,6 +30,7 @@ from footplate.domain.sessions.turns import WhenBusy
 from footplate.store.database import SQL, Connection
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
+from footplate.store.resources.limits import check_limit
 from footplate.store.row_mapping import Row, load_position
 from footplate.telemetry import traces
 
@@ -65,7 +66,13 @@ class _InputPlan:
 
 
 async def append_inputs(
-    connection: Connection, objects: Objects, principal: Principal, session_id: str, inputs: Sequence[Input]
+    connection: Connection,
+    objects: Objects,
+    principal: Principal,
+    session_id: str,
+    inputs: Sequence[Input],
+    *,
+    limits: OrganisationLimits | None = None,
 ) -> AcceptedInputs:
     head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
     if head is None:
@@ -94,6 +101,9 @@ async def append_inputs(
         for decision in new_decisions:
             if editor := editors.get(str(decision.body["tool_use_id"])):
                 decision.body["edited_by_name"] = editor
+    if limits is not None:
+        steps = sum(plan.step for plan in plans)
+        await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=steps)
     accepted = await _write_plans(connection, objects, principal, head, plans)
     await _record_decisions(connection, principal, session_id, new_decisions)
     new = iter(accepted.positions)
@@ -139,11 +149,10 @@ async def _check_decisions(
     if row is None:
         return {}
     policy = ApprovalPolicy.load(row["approvals"])
-    author_row = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
-    author = Author(None) if author_row is None else Author(author_row["id"], author_row["name"])
+    author_rows = await connection.fetch(SQL["turn_authors"], head["session_id"], head["turn_id"])
     edits = _find_edits(decisions) if policy.two_people else []
     if len(edits) < len(decisions):
-        policy.check_may_decide(principal, author)
+        policy.check_may_decide(principal, [row["principal"] for row in author_rows])
     return await _check_edits(connection, principal, head["session_id"], policy, edits) if edits else {}
 
 
@@ -162,7 +171,7 @@ async def _check_edits(
         if (
             proposed is None
             or audit.hash_json(proposed["input"]) != audit.hash_json(edit.input)
-            or Author(proposed["id"], proposed["name"]).is_same_person(principal)
+            or proposed["id"] == principal.id
         ):
             new.append(edit)
     if new:

@@ -2,7 +2,8 @@
 
 A claim increments the epoch, the fencing token of the session, under a row lock. A turn whose worker was lost is
 resumed. A turn that waits for the client is resumed when all results have arrived, or ended by a new message. Otherwise
-the next queued input starts a turn.
+the next queued input starts a turn. If a limit on concurrent turns is reached, the claim is rolled back, and the turn
+waits until there is room (`deferred_turns.py`).
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.limits import LimitName, OrganisationLimits
+from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position
@@ -21,9 +24,11 @@ from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.append import AppendBatch, append_batch
+from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
 from footplate.store.log.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.fork_history import ForkHistory
 from footplate.store.object_store import Objects
+from footplate.store.resources.limits import LimitStore, lock_limit
 from footplate.store.resources.projects import load_session_projects
 from footplate.store.row_mapping import Row
 
@@ -33,15 +38,23 @@ class Claims:
     without a transaction; the query `claim_step` explains why that is safe.
     """
 
-    def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
+    def __init__(
+        self, database: Database, objects: Objects, *, default_harness: str, limits: LimitStore | None = None
+    ) -> None:
         self._database = database
+        self._limits = limits or LimitStore(database)
         self._objects = objects
         self._lineages = ForkHistory(database, ArchiveReader(database, objects))
         self._default_harness = default_harness
 
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
+        limits = await self._limits.load(organisation)
         async with self._database.connection() as connection:
-            found: Claim | NothingToClaim | None = await self._claim_step(connection, organisation, session_id, worker)
+            found: Claim | NothingToClaim | None
+            if limits.has_limit(LimitName.CONCURRENT_TURNS):
+                found = await self._claim_within_limits(connection, limits, session_id, worker)
+            else:
+                found = await self._claim_step(connection, organisation, session_id, worker)
             if found is None:
                 async with connection.transaction():
                     found = await self._claim_under_lock(connection, organisation, session_id, worker)
@@ -76,8 +89,26 @@ class Claims:
                 )
             return await self._claim_under_lock(connection, organisation, session_id, worker)
 
+    async def _claim_within_limits(
+        self, connection: Connection, limits: OrganisationLimits, session_id: str, worker: str
+    ) -> Claim | NothingToClaim:
+        organisation = limits.organisation
+        try:
+            async with connection.transaction():
+                await lock_limit(connection, organisation, LimitName.CONCURRENT_TURNS)
+                found = await self._claim_under_lock(connection, organisation, session_id, worker, limits)
+        except TurnDeferred as error:
+            await defer_turn(connection, session_id, error.scope)
+            return NothingToClaim()
+        return replace(found, frees_turn_slot=True) if isinstance(found, Claim) else found
+
     async def _claim_under_lock(
-        self, connection: Connection, organisation: str, session_id: str, worker: str
+        self,
+        connection: Connection,
+        organisation: str,
+        session_id: str,
+        worker: str,
+        limits: OrganisationLimits | None = None,
     ) -> Claim | NothingToClaim:
         head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
         if head is None:
@@ -85,6 +116,8 @@ class Claims:
         found = await self._find_work(connection, head, organisation, session_id, worker)
         if isinstance(found, NothingToClaim):
             await connection.execute(SQL["release_head"], session_id, head["epoch"])
+        elif limits is not None and head["old_status"] == "idle":
+            await check_turn_slots(connection, limits, session_id, head["old_wake_at"])
         return found
 
     async def predict_next_turn(self, organisation: str, session_id: str) -> Claim | None:
@@ -196,6 +229,7 @@ class Claims:
             resources=step["resources"],
             forked_at=step["forked_at"],
             context=context,
+            author=_load_author(step),
             entries=head["entries"],
             control_seq=head["control_seq"],
             old_holder=head["old_holder"],
@@ -266,8 +300,8 @@ class Claims:
 async def _find_next_step(connection: Connection, head: Row, session_id: str) -> Row | None:
     """Returns the next queued step, unless its author is disabled and has no successor. Then the session waits."""
     step = await connection.fetchrow(SQL["next_step"], session_id)
-    if step is not None and step["acting"] == "":
-        await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["author"])
+    if step is not None and step["author_id"] == "":
+        await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["sender_id"])
         return None
     return step
 
@@ -297,10 +331,15 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
         config=agents_and_config.load_config(turn["config"]),
         content=(),
         context={},
+        author=_load_author(turn),
         entries=head["entries"],
         control_seq=head["control_seq"],
         old_holder=head["old_holder"],
     )
+
+
+def _load_author(row: Row) -> Author | None:
+    return None if row["author_id"] is None else Author(row["author_id"], row["author_name"], row["author_kind"])
 
 
 async def find_unresolved_calls(

@@ -32,6 +32,7 @@ _MAX_UNSEALED_AGE: Final = timedelta(minutes=1)
 
 
 def load_entry(row: Row) -> AuditEntry:
+    call_input = row.get("call_input")
     return AuditEntry(
         id=row["id"],
         number=row["number"],
@@ -47,6 +48,9 @@ def load_entry(row: Row) -> AuditEntry:
         input_hash=row["input_hash"],
         content=row["content"],
         content_hash=row["content_hash"],
+        principal_name=row.get("principal_name"),
+        session_title=row.get("session_title"),
+        call_input=call_input if isinstance(call_input, dict) else None,
     )
 
 
@@ -84,7 +88,9 @@ class HookRunRecorder:
     async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
         async with self._database.transaction() as connection:
             for run in runs:
-                await add_entry(connection, organisation, run, session=session_id, turn=turn_id)
+                await add_entry(
+                    connection, organisation, run, principal=run.principal, session=session_id, turn=turn_id
+                )
 
 
 class AuditSealing:

@@ -15,10 +15,12 @@ import structlog
 from footplate import failpoints
 from footplate.domain.errors import InvalidRequest, NotFound, Permanent, Unavailable
 from footplate.domain.files.uploaded_files import OBJECT_PART_BYTES, FileUnit, Resources, StoredFile, object_prefix
+from footplate.domain.organisations.limits import LimitName
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience, ViewFilter
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.object_store import Objects
+from footplate.store.resources.limits import LimitUnitOfWork
 from footplate.store.resources.members import check_audience
 from footplate.store.row_mapping import Row
 
@@ -33,7 +35,7 @@ def load_file(row: Row) -> StoredFile:
     return StoredFile(**values, audience=Audience.load(row["visible_to"]))
 
 
-class FileUnitOfWork(FileUnit):
+class FileUnitOfWork(LimitUnitOfWork, FileUnit):
     """The methods of a unit of work that change files."""
 
     _connection: Connection
@@ -53,6 +55,7 @@ class FileUnitOfWork(FileUnit):
         pending_deletion = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
         if pending_deletion is None:  # the deletion record is due: the bytes are removed, or about to be
             raise Unavailable("The upload took longer than an hour.", help_text="Upload the file again.")
+        await self.check_limit(principal, LimitName.STORED_BYTES, adding=size_bytes)
         row = await self._connection.fetchrow(
             SQL["insert_file"],
             *(file_id, principal.organisation, filename, mime_type, size_bytes, expires_in),

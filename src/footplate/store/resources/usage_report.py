@@ -3,7 +3,7 @@
 Every query filters by organisation, so a report never includes the usage of another organisation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, get_args
@@ -17,7 +17,9 @@ from footplate.store.database import Database
 from footplate.store.row_mapping import Row
 
 _SESSION: Final[Grouping] = "session"
-_DAILY_GROUPINGS: Final = [grouping for grouping in get_args(Grouping) if grouping != _SESSION]
+_MEMBER: Final[Grouping] = "member"
+_COLUMNS: Final[dict[Grouping, str]] = {grouping: grouping for grouping in get_args(Grouping)} | {_MEMBER: "key"}
+_DAILY_COLUMNS: Final = ("day", "agent", "model", "harness", "key")
 
 
 class UsageReader:
@@ -25,7 +27,8 @@ class UsageReader:
         self._database = database
 
     async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
-        flags = [grouping in query.group_by for grouping in _DAILY_GROUPINGS]
+        grouped = {_COLUMNS[grouping] for grouping in query.group_by}
+        flags = [column in grouped for column in _DAILY_COLUMNS]
         view = await self._load_view(principal)
         if _SESSION in query.group_by:
             rows = await self._database.fetch(
@@ -56,7 +59,11 @@ class UsageReader:
                 view.audiences,
                 view.project_ids,
             )
-        return [_usage_row(row, query) for row in rows]
+        names: dict[str | None, str] = {}
+        if _MEMBER in query.group_by:
+            members = await self._database.fetch("member_names", [row["key"] for row in rows], principal.organisation)
+            names = {row["id"]: row["name"] for row in members}
+        return [_usage_row(row, query, names) for row in rows]
 
     async def _load_view(self, principal: Principal) -> ViewFilter:
         """Returns what the principal can see. A member who can see all sessions is not restricted, which is faster."""
@@ -85,9 +92,14 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _usage_row(row: Row, query: UsageQuery) -> UsageRow:
+def _usage_row(row: Row, query: UsageQuery, names: Mapping[str | None, str]) -> UsageRow:
+    group: dict[str, str | None] = {
+        grouping: row[column] for grouping, column in _COLUMNS.items() if grouping in query.group_by
+    }
+    if _MEMBER in query.group_by:
+        group["member_name"] = names.get(row["key"])
     return UsageRow(
-        group={grouping: row[grouping] for grouping in get_args(Grouping) if grouping in query.group_by},
+        group=group,
         turns=row["turns"],
         statuses={status.value: row[status.value] for status in TurnStatus if row[status.value]},
         seconds=row["seconds"],

@@ -18,12 +18,12 @@ update sessions
 set permissions = jsonb_set(permissions, '{allow}', coalesce(permissions -> 'allow', '[]') || to_jsonb($2::text)), updated_at = now()
 where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
 
--- name: who_asked
--- The author of the message that the turn processes.
-select e.principal as id, p.name
-from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
-left join principals p on p.id = e.principal
-where t.session_id = $1 and t.id = $2
+-- name: turn_authors
+-- The author of the message that the turn processes and of each message that joined it, and the member in whose name it runs.
+select e.principal from steps s join events e on e.session_id = s.session_id and e.seq = s.position
+where s.session_id = $1 and s.turn_id = $2
+union
+select principal from turns where session_id = $1 and id = $2
 
 -- name: edits
 -- Edited inputs of calls that are still pending.

@@ -25,6 +25,9 @@ returning *
 -- name: member
 select * from principals where id = $1 and organisation = $2
 
+-- name: member_names
+select id, name from principals where id = any($1::text[]) and organisation = $2
+
 -- name: update_member
 update principals
 set roles = coalesce($3::text[], roles),
@@ -49,11 +52,11 @@ returning id
 -- name: wake_waiting_sessions
 -- Wakes the sessions whose next message is by member $1, or by a member that it follows.
 with found as (
-    select session_id from session_heads
+    select session_id, organisation from session_heads
     where waits_for = $1 or waits_for in (select id from principals where successor = $1)
     for update
 ), active as (
-    insert into active_sessions (session_id) select session_id from found on conflict do nothing
+    insert into active_sessions (session_id, organisation) select session_id, organisation from found on conflict do nothing
 )
 update session_heads h set waits_for = null, wake = true, wake_at = now() from found where h.session_id = found.session_id
 

@@ -19,7 +19,7 @@ with head as (
     where session_id = $1
     returning seq, entries
 ), active as (
-    insert into active_sessions (session_id) select $1 where $7 on conflict do nothing
+    insert into active_sessions (session_id, organisation) select $1, $2 where $7 on conflict do nothing
 ), batch as (
     select head.seq - cardinality($3::text[]) + n as seq, head.entries, b.*
     from head,
@@ -87,10 +87,12 @@ with head as (
     where case when b.type in ('agent.tool_use', 'agent.mcp_tool_use') and b.ref = 0
                then b.body::json ->> 'evaluated_permission' = 'ask' end
 ), new_audit as (
-    insert into audit (id, organisation, kind, session, turn, event, outcome, tool, layer, input_hash, content, content_hash)
-    select a.id, $2, 'decision', $1, $4, a.event, a.outcome, a.tool, a.layer, a.input_hash, a.content, a.content_hash
+    insert into audit (id, organisation, kind, session, turn, event, principal, outcome, tool, layer, input_hash, content,
+                       content_hash)
+    select a.id, $2, 'decision', $1, $4, a.event, a.principal, a.outcome, a.tool, a.layer, a.input_hash, a.content, a.content_hash
     from head, json_to_recordset($28::text::json)
-        as a (id text, event text, outcome text, tool text, layer text, input_hash text, content jsonb, content_hash text)
+        as a (id text, event text, principal text, outcome text, tool text, layer text, input_hash text, content jsonb,
+              content_hash text)
 )
 select seq, entries, now() as created_at from head
 

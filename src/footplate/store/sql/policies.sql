@@ -19,10 +19,11 @@ from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
 
 -- name: calls
--- The gate's decisions, newest first, with their calls if those still exist.
+-- The gate's decisions, newest first, with their calls if those still exist. Forks may need rows of a deleted session.
 select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type, e.body, e.object_key
 from audit a
-left join events e on e.session_id = a.session and e.event_id = a.event and e.ref_seq is null
+left join sessions o on o.id = a.session
+left join events e on e.session_id = o.id and e.event_id = a.event and e.ref_seq is null
 where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'ask', 'deny')
   and ($2::text is null or a.session = $2)
   and ($3::text is null or exists (select 1 from sessions s where s.id = a.session and $3 = any(s.project_ids)))
@@ -30,7 +31,8 @@ where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'as
   and ($5::timestamptz is null or a.created_at <= $5)
   and ($6::timestamptz is null or (a.created_at, a.id) < ($6, $7::text))
   and ($9::text[] is null or coalesce((
-      select coalesce(s.owner, s.principal) = any($9) or s.visible_to = any($9) from sessions s where s.id = a.session), not a.hidden))
+      select coalesce(s.owner, s.principal) = any($9) or s.visible_to = any($9) from sessions s where s.id = a.session),
+      not exists (select from hidden_deletions d where d.session_id = a.session)))
   and ($10::text[] is null or exists (
       select from sessions s where s.id = a.session and s.project_ids <> '{}' and s.project_ids <@ $10))
 order by a.created_at desc, a.id desc

@@ -81,7 +81,8 @@ from session s, head h
 -- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
 -- activity. Each is read by a primary key, and the last turn only if no turn is open.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
-       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn,
+       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred,
+       h.turn_id is not null as has_open_turn,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null) as needs_approval,
        case when h.holder is not null then exists (
@@ -141,8 +142,8 @@ for update
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
-     g as (update audit set content = null, hidden = (select visible_to <> 'organisation' from sessions where id = $1)
-           where session = $1),
+     g as (update audit set content = null where session = $1 and content is not null),
+     i as (insert into hidden_deletions select id from sessions where id = $1 and visible_to <> 'organisation'),
      h as (delete from active_sessions where session_id = $1)
 delete from sessions where id = $1
 

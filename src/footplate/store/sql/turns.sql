@@ -28,24 +28,26 @@ with seen as (
     returning h.epoch, h.seq, h.entries, h.control_seq, null::text as old_holder
 )
 select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
-       e.object_key as input_object, e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+       e.object_key as input_object, e.created_at as accepted_at, acting_principal(e.principal) as author_id,
+       p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 from head, step
 join sessions se on se.id = step.session_id
 cross join lateral (select * from events where session_id = step.session_id and seq = step.position limit 1) e
+left join principals p on p.id = acting_principal(e.principal)
 
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
 with old as (
-    select session_id, holder, status from session_heads where session_id = $1 and organisation = $2 for update
+    select session_id, holder, status, wake_at from session_heads where session_id = $1 and organisation = $2 for update
 )
 update session_heads h
-set epoch = h.epoch + 1, wake = false, wake_at = null, holder = $3, claimed_at = now()
+set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
 returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, old.status as old_status,
-          old.holder as old_holder
+          old.holder as old_holder, old.wake_at as old_wake_at
 
 -- name: lease_lives
 select lease_until > clock_timestamp() from workers where id = $1
@@ -55,20 +57,23 @@ update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
 select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, e.body as input_body,
-       e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at
+       e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at,
+       t.principal as author_id, p.name as author_name, p.kind as author_kind
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
 join steps st on st.session_id = t.session_id and st.position = t.position
+left join principals p on p.id = t.principal
 where t.session_id = $1 and t.id = $2
 
 -- name: last_completed
 select max(started_at) as started_at from turns where session_id = $1 and status = 'completed'
 
 -- name: next_step
--- `acting` is empty if the author is disabled: then the step has to wait.
-select acting_principal(e.principal) as acting, e.principal as author, s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+-- The author is empty if the sender is disabled and has no successor: then the step has to wait.
+select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
+       e.created_at as accepted_at, e.principal as sender_id, acting_principal(e.principal) as author_id,
+       p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
@@ -79,6 +84,7 @@ cross join lateral (
 ) s
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
+left join principals p on p.id = acting_principal(e.principal)
 where h.session_id = $1
 
 -- name: wait_for_author
@@ -98,11 +104,12 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 -- (null for a caller that holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null, holder = $11
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null,
+        deferred = null, holder = $11
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (
-    insert into active_sessions (session_id) select $1 from head on conflict do nothing
+    insert into active_sessions (session_id, organisation) select $1, $2 from head on conflict do nothing
 ), step as (
     update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
 ), turn as (

@@ -34,8 +34,11 @@ returning token, since
 delete from write_queue where ticket = $1
 
 -- name: writer
--- The holder, and the number of waiters ahead in the queue.
-select l.holder, l.since, extract(epoch from clock_timestamp() - l.since)::float as seconds,
+-- The holder, and the number of waiters ahead in the queue. A session that not all members can see is not named.
+select case when exists (
+           select from sessions s
+           where s.organisation = l.organisation and s.visible_to <> 'organisation' and strpos(l.holder, s.id) > 0
+       ) then 'another session' else l.holder end as holder, l.since, extract(epoch from clock_timestamp() - l.since)::float as seconds,
        (select count(*) from write_queue q
         where q.organisation = l.organisation and q.place = l.place and q.ticket < $3
           and q.asked_at > clock_timestamp() - $4 * interval '1 second') as before

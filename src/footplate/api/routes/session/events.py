@@ -13,7 +13,7 @@ from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_message_body, read_query
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
-from footplate.api.service_container import get_services
+from footplate.api.service_container import acquire_stream, get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.sse_response import EventStream
 from footplate.api.wire import response_models
@@ -98,7 +98,7 @@ async def open_event_stream(
 ) -> EventStream:
     cursor = parse_start_cursor(request.headers.get("last-event-id"), query.after)
     services = get_services(request)
-    slot = services.quotas.acquire_stream(principal.id)
+    slot = await acquire_stream(services, principal)
     frames = services.tails.frames(
         principal.organisation,
         session.id,

@@ -21,7 +21,7 @@ from footplate.api.middleware.request_context import REQUEST_ID_HEADER
 from footplate.api.requests.parsing import read_query
 from footplate.api.requests.route_permissions import check_route
 from footplate.api.routes.session.events import parse_start_cursor
-from footplate.api.service_container import get_services
+from footplate.api.service_container import acquire_stream, get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.sse_response import ClosableFrames
 from footplate.api.streams.websocket_stream import stream_to_socket
@@ -41,6 +41,7 @@ async def stream_socket(socket: WebSocket) -> None:
     try:
         await _stream(socket, request_id)
     except FootplateError as error:
+        errors.count_refusal(error)
         await _refuse(socket, errors.error_response(error, request_id), request_id)
     except Exception:
         log.exception("unexpected error", action="api.failed", request_id=request_id, path=socket.scope["path"])
@@ -52,6 +53,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     services = get_services(socket)
     secret = _extract_api_key(socket)
     principal = await services.keys.authenticate(secret)
+    await services.limit_guard.check_request(principal)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
@@ -63,7 +65,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     frames = services.tails.frames(
         principal.organisation, session_id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
-    with services.quotas.acquire_stream(principal.id):
+    with await acquire_stream(services, principal):
         await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))
 
 
@@ -105,7 +107,9 @@ async def _refuse(socket: WebSocket, response: Response, request_id: str) -> Non
 async def refuse_plain_http(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
+    await get_services(request).limit_guard.check_request(principal)
     await get_services(request).reads.check_session_visible(principal, request.path_params["session_id"])
+    check_route(principal, "GET", PATH)
     raise InvalidRequest(
         "This route is a WebSocket, but the request is not a WebSocket handshake.",
         field="upgrade",

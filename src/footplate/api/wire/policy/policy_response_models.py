@@ -60,9 +60,12 @@ class AuditEntry(ResponseModel):
     turn_id: str | None
     event_id: str | None
     principal: str | None
+    principal_name: str | None
+    session_title: str | None
     outcome: str | None
     tool: str | None
     layer: str | None
+    input_summary: str | None
     input_hash: str | None
     content: dict[str, JsonValue] | None
     content_hash: str

@@ -22,8 +22,8 @@ alter table files
 -- A member who cannot see the session of an earlier import of the same transcript gets another one.
 alter table imports drop constraint imports_pkey, add primary key (organisation, digest, session_id);
 
--- Entries of a deleted session that not everybody could see.
-alter table audit add column hidden boolean not null default false;
+-- Deleted sessions that not all members could see: their audit entries stay hidden.
+create table hidden_deletions (session_id text primary key);
 
 -- Messages of a disabled member run in the name of its successor. Without one they wait, and the head names the member.
 alter table principals add column successor text references principals (id);

@@ -1,0 +1,77 @@
+-- Limits of organisations and members, and what they use. The counts are grouped by member.
+
+-- name: limits
+select name, scope, by_operator, value from limits where organisation = $1
+
+-- name: set_limit
+insert into limits (organisation, name, scope, by_operator, value) values ($1, $2, $3, $4, $5)
+on conflict (organisation, name, scope, by_operator) do update set value = excluded.value
+
+-- name: unset_limit
+delete from limits where organisation = $1 and name = $2 and scope = $3 and by_operator = $4
+
+-- name: lock_limit
+-- Held until the transaction ends. The count must be a statement of its own, after this one, so that it sees what the previous
+-- holder has committed.
+select pg_advisory_xact_lock(hashtextextended($1, 0))
+
+-- name: limited_organisations
+-- Organisations that have a limit as a whole; if every organisation has one by default ($1), all of them.
+select o.id from organisations o
+where $1 or exists (select from limits l where l.organisation = o.id and l.scope = 'organisation')
+order by o.id
+limit $2
+
+-- name: used_concurrent_turns
+select t.principal as member, count(*) as used
+from active_sessions a
+join session_heads h on h.session_id = a.session_id and h.status <> 'idle'
+join turns t on t.session_id = h.session_id and t.id = h.turn_id
+where a.organisation = $1
+group by t.principal
+
+-- name: used_queued_steps
+select e.principal as member, count(*) as used
+from active_sessions a
+join session_heads h on h.session_id = a.session_id
+join steps s on s.session_id = h.session_id and s.position between h.taken_position + 1 and h.seq and s.state = 'queued'
+join events e on e.session_id = s.session_id and e.seq = s.position
+where a.organisation = $1
+group by e.principal
+
+-- name: used_sessions
+select principal as member, count(*) as used from sessions where organisation = $1 and archived_at is null group by principal
+
+-- name: used_stored_bytes
+select owner as member, sum(size_bytes)::bigint as used from files where organisation = $1 group by owner
+
+-- name: turn_slots
+-- The running turns by member, including the one that the caller has just claimed in this transaction ($2), and how many
+-- sessions of the organisation have waited for longer ($3).
+select t.principal as member, count(*) as used, bool_or(h.session_id = $2) as is_claimed,
+       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = 'organisation' and d.wake_at < $3
+       ) as waiting_before
+from active_sessions a
+join session_heads h on h.session_id = a.session_id and h.status <> 'idle'
+join turns t on t.session_id = h.session_id and t.id = h.turn_id
+where a.organisation = $1
+group by t.principal
+
+-- name: defer_turn
+-- The wake flag stays set. The sweep ignores the session, and the next free slot wakes it.
+update session_heads set deferred = $2 where session_id = $1 and status = 'idle' and wake
+
+-- name: deferred_turns
+-- The oldest ones of each organisation.
+select organisation, session_id, deferred
+from (
+    select organisation, session_id, deferred, wake_at,
+           row_number() over (partition by organisation order by wake_at) as place
+    from session_heads where deferred is not null
+) d
+where place <= $1
+order by wake_at
+
+-- name: release_deferred_turns
+update session_heads set deferred = null where session_id = any($1::text[]) and deferred is not null
+returning session_id
