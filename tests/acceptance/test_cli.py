@@ -491,6 +491,65 @@ async def test_a_member_gets_a_key_that_is_rotated_and_revoked(cell: Cell) -> No
     assert "ann" in (await cell.run("members", "disable", member["id"])).out
 
 
+async def test_teams_and_keys_that_are_restricted_to_a_project(cell: Cell) -> None:
+    await cell.run("members", "add", "tom")
+    team = await _json(cell, "team", "teams", "create", "sea", "--member", "tom")
+    assert team in await _json(cell, "teams", "teams", "ls")
+    assert [member["name"] for member in await _json(cell, "members", "members", "ls", "--team", "sea")] == ["tom"]
+    assert (await _json(cell, "team", "teams", "remove-member", "sea", "tom"))["member_ids"] == []
+    assert "1  " in (await cell.run("teams", "add-member", team["id"], "tom")).out
+    unknown = await cell.run("teams", "add-member", "sea", "nobody")
+    assert (unknown.code, "There is no member named 'nobody'." in unknown.err) == (1, True)
+    project = await _json(cell, "project", "projects", "create", "https://example.com/harbour.git")
+    create = ("api-keys", "create", "--name", "narrow", "--member", "tom", "--profile", "local")
+    key = (await cell.run(*create, "--project", project["name"])).out.strip()
+    (listed,) = [each for each in await _json(cell, "api-keys", "api-keys", "ls") if each["name"] == "narrow"]
+    assert listed["project_ids"] == [project["id"]]
+    assert project["name"] in (await cell.run("api-keys", "ls")).out
+    with_key = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{cell.port}", "FOOTPLATE_API_KEY": key}
+    refused = await cell.run("run", "--scratch", "Say hello", **with_key)
+    assert (refused.code, "restricted to projects" in refused.err) == (1, True), refused
+
+
+async def test_a_private_session_is_shared_and_handed_over(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+    """Also a message that waits because its author is disabled, and its interrupt."""
+    keys: list[dict[str, str]] = []
+    for name in ("ida", "joe"):
+        await cell.run("members", "add", name)
+        made = await cell.run("api-keys", "create", "--name", name, "--member", name, "--profile", "local")
+        address = f"http://127.0.0.1:{cell.port}"
+        keys.append({"FOOTPLATE_BASE_URL": address, "FOOTPLATE_API_KEY": made.out.strip()})
+    ida, joe = keys
+    await cell.run("teams", "create", "land", "--member", "ida", "--member", "joe")
+    (tmp_path / "notes.txt").write_text("the blue door\n")
+    private = ("--visibility", "private", "--file", str(tmp_path / "notes.txt"), "Say hello")
+    session_id = fits("run", (await cell.run("run", "--json", *private, **ida)).out)["session_id"]
+    (file,) = [each for each in await _json(cell, "files", "files", "ls") if each["visibility"] == "private"]
+    assert (await cell.run("show", session_id, **joe)).code == 1
+    assert (await cell.run("files", "get", file["id"], **joe)).code == 1
+    shared = fits("session", (await cell.run("share", session_id, "--team", "land", "--json", **ida)).out)
+    assert (shared["visibility"], shared["owner"]["name"]) == ("team", "ida")
+    assert "team land (team_" in (await cell.run("show", session_id, **joe)).out
+
+    async def is_in(state: str, reason: str | None = None) -> bool:
+        activity = (await client.sessions.retrieve(session_id)).activity
+        return activity is not None and (activity.state, activity.reason) == (state, reason)
+
+    await cell.run("run", "--session", session_id, "--background", "[[script:slow]]", **ida)
+    assert await wait_until(lambda: is_in("running"), 60)
+    await cell.run("run", "--session", session_id, "--background", "Say hello", **ida)
+    assert "--hand-over-to" in (await cell.run("members", "disable", "ida")).err
+    await cell.run("interrupt", session_id)
+    assert await wait_until(lambda: is_in("stalled", "author_disabled"), 60)
+    assert "the author of its next message is disabled" in (await cell.run("show", session_id)).out
+    assert "The interrupt takes effect when" in (await cell.run("interrupt", session_id)).err
+    assert (await _json(cell, "member", "members", "disable", "ida", "--hand-over-to", "joe"))["successor_id"]
+    assert await wait_until(lambda: is_in("interrupted"), 60)
+    assert "joe (memb_" in (await cell.run("share", session_id, "--visibility", "private")).out
+    assert (await cell.run("show", session_id, **joe)).code == 0
+    assert "stay revoked" in (await cell.run("members", "enable", "ida")).err
+
+
 async def test_limits_are_set_shown_and_removed(cell: Cell) -> None:
     changed = await _json(cell, "limit", "limits", "set", "stored_bytes", "9000000")
     assert (changed["scope"], changed["value"]) == ("organisation", 9_000_000)

@@ -223,6 +223,8 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         (
             "POST /v1/members",
             "POST /v1/members/{member_id}",
+            "POST /v1/teams",
+            "POST /v1/teams/{team_id}",
             "POST /v1/api_keys",
             "POST /v1/api_keys/{key_id}/revoke",
             "POST /v1/api_keys/{key_id}/rotate",

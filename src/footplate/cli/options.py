@@ -32,7 +32,7 @@ OneSession = Annotated[
 ]
 VisibilityOption = Annotated[
     Visibility | None,
-    typer.Option("--visibility", help="Who can see it: the owner, a team (--team) or the whole organisation."),
+    typer.Option("--visibility", metavar="WHO", help="private (its owner), team (with --team) or organisation."),
 ]
 TeamOption = Annotated[
     str | None,

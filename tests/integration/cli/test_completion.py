@@ -20,7 +20,12 @@ SESSIONS = [
 
 class _Api(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        known = {"/v1/sessions": SESSIONS, "/v1/agents": [{"id": "agent_one", "name": "Helper"}]}
+        known = {
+            "/v1/sessions": SESSIONS,
+            "/v1/agents": [{"id": "agent_one", "name": "Helper"}],
+            "/v1/members": [{"id": "memb_one", "name": "ann"}],
+            "/v1/teams": [{"id": "team_one", "name": "web"}],
+        }
         allowed = self.headers["x-api-key"] == "key"
         body = json.dumps({"data": known.get(self.path.partition("?")[0], [])} if allowed else {}).encode()
         self.send_response(200 if allowed else 401)
@@ -83,6 +88,8 @@ def test_session_ids_are_completed(line: str, tmp_path: Path, known: dict[str, s
 def test_only_matching_values_are_completed(tmp_path: Path, known: dict[str, str]) -> None:
     assert _complete("bash", "footplate show sesn_t", tmp_path, **known).stdout == "sesn_two\n"
     assert _complete("bash", "footplate agents show ", tmp_path, **known).stdout == "agent_one\n"
+    assert _complete("bash", "footplate share --team ", tmp_path, **known).stdout == "team_one\n"
+    assert _complete("bash", "footplate teams add-member team_one ", tmp_path, **known).stdout == "memb_one\n"
     assert _complete("bash", "footplate config get ba", tmp_path).stdout == "base_url\n"
     assert _complete("bash", "footplate ls --profile ", tmp_path).stdout == "local\n"
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import resource_tables
-from footplate.client import AuditEntry, Project, Session, Turn
+from footplate.cli.render import member_tables, resource_tables
+from footplate.client import ApiKey, AuditEntry, File, Member, Project, Session, Team, Turn
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -105,6 +105,43 @@ def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.Ca
     assert "harness the server's default" in lines
     assert {"project website (proj_1)", "location /srv/website", "base main at 4f2a"} <= set(lines)
     assert lines[-1].startswith("1 needs approval ")
+
+
+def test_a_session_has_its_owner_and_the_team_that_can_see_it(capsys: pytest.CaptureFixture[str]) -> None:
+    team = Team.model_validate({"id": "team_1", "name": "web", "member_ids": [], "created_at": NOW})
+    stalled = {"state": "stalled", "reason": "author_disabled"}
+    owner = {"id": "memb_1", "name": "ann"}
+    session = _with(owner=owner, created_by="memb_2", visibility="team", team_id="team_1", activity=stalled)
+    resource_tables.print_session(session, [], team=team)
+    shown = capsys.readouterr()
+    lines = {" ".join(line.split()) for line in shown.out.splitlines()}
+    assert "activity stalled: the author of its next message is disabled" in lines
+    assert {"owner ann (memb_1)", "visibility team web (team_1)", "created by memb_2"} <= lines
+    assert "--hand-over-to" in shown.err
+    resource_tables.print_access(_with(owner=owner, created_by="memb_1", visibility="private"), None)
+    out = capsys.readouterr().out
+    assert "private: its owner and administrators" in out
+    assert "created by" not in out
+
+
+def test_lists_name_successors_projects_and_visibilities(capsys: pytest.CaptureFixture[str]) -> None:
+    ann = {"id": "memb_1", "kind": "person", "name": "ann", "roles": ["member"], "created_at": NOW}
+    ben = Member.model_validate({**ann, "id": "memb_2", "name": "ben"})
+    gone = Member.model_validate({**ann, "disabled_at": NOW, "successor_id": "memb_2"})
+    member_tables.print_members([ben, gone])
+    assert capsys.readouterr().out.splitlines()[-1].endswith("ann → ben")
+    key = {"id": "key_1", "name": "ci", "member_id": "memb_1", "member_name": "ann", "roles": [], "created_at": NOW}
+    keys = [ApiKey.model_validate({**key, "project_ids": ids}) for ids in (None, ["proj_1"])]
+    member_tables.print_keys(keys, {"proj_1": _PROJECT})
+    headings, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert headings[-2:] == ["PROJECTS", "NAME"]
+    assert [row[-2:] for row in rows] == [["all", "ci"], ["website", "ci"]]
+    file = {"id": "file_1", "filename": "a.txt", "mime_type": "text/plain", "size_bytes": 1, "created_at": NOW}
+    resource_tables.print_files([File.model_validate({**file, "visibility": "private"}), File.model_validate(file)])
+    assert [line.split()[4:] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["a.txt", "·", "private"],
+        ["a.txt"],
+    ]
 
 
 def _audit_entry(**fields: object) -> AuditEntry:

@@ -115,7 +115,7 @@ def list_teams(as_json: options.Json = False, profile: options.Profile = None) -
 
 @teams.command("create")
 def create_team(
-    name: Annotated[str, typer.Argument(help="Name of the team.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")],
     member: Annotated[
         list[str] | None, typer.Option(metavar="MEMBER", help="ID or name of a member. May be repeated.")
     ] = None,

@@ -149,7 +149,8 @@ def run(
 
     The agent's text goes to stdout, everything else to stderr. Ctrl-C interrupts the agent; a second Ctrl-C detaches
     and leaves the session running. The agent's commands run where the server's workers run: in the current directory
-    with a `footplate dev` on this machine, otherwise in a directory of the session.
+    with a `footplate dev` on this machine, otherwise in a directory of the session. The whole organisation can see the
+    session and its files, unless you use --visibility.
 
     Exit codes: 0 completed, 1 failed, 2 invalid usage, 3 needs action, 4 timed out, 5 interrupted, 6 limit
     reached, 7 server unreachable, 130 detached with Ctrl-C.
