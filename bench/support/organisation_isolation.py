@@ -33,6 +33,8 @@ ID_PREFIXES: Final = {
     "resource_id": ids.RESOURCE,
     "scope_id": ids.SESSION,
     "approval_id": ids.EVENT,
+    "member_id": ids.MEMBER,
+    "key_id": ids.API_KEY,
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
@@ -41,6 +43,7 @@ BODY_IDS: Final = {
     "workspace_id": "workspace_id",
     "file_id": "file_id",
     "session_id": "session_id",
+    "member_id": "member_id",
 }
 """Fields of request bodies that refer to another object, and the path parameter of its kind."""
 EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
@@ -89,6 +92,8 @@ class Organisation:
         mounted = [{"type": "file", "file_id": file_id} for file_id in files]
         where = f"/v1/sessions/{session_id}/resources"
         resources = [(await self.http.post(where, json=body)).json()["id"] for body in mounted]
+        member = (await self.http.post("/v1/members", json={"name": ids.new_id("name")})).json()
+        owned = {"name": ids.new_id("name"), "member_id": member["id"]}
         return {
             "agent_id": agent_id,
             "environment_id": environment_id,
@@ -100,6 +105,8 @@ class Organisation:
             "resource_id": resources[0],
             "scope_id": session_id,
             "approval_id": await self._create_approval(),
+            "member_id": member["id"],
+            "key_id": (await self.http.post("/v1/api_keys", json=owned)).json()["id"],
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
@@ -238,6 +245,8 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             f"/v1/projects/{target['project_id']}",
             f"/v1/workspaces/{target['workspace_id']}",
             f"/v1/files/{target['file_id']}",
+            f"/v1/members/{target['member_id']}",
+            f"/v1/api_keys/{target['key_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",
