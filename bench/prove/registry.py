@@ -87,6 +87,7 @@ NAMES: Final[Mapping[str, str]] = {
     "fast-7": "usage_and_archiving_at_scale",
     "fast-8": "comparison_with_peers",
     "ready-2": "temporal_state_lost",
+    "ready-3": "roles_match_the_published_table",
     "ready-4": "hidden_sessions_do_not_exist",
     "ready-6": "long_session_restores_from_few_objects",
     "ready-7": "disabled_member_hands_over",

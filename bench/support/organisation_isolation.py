@@ -265,6 +265,8 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             f"/v1/projects/{target['project_id']}",
             f"/v1/workspaces/{target['workspace_id']}",
             f"/v1/files/{target['file_id']}",
+            f"/v1/members/{target['member_id']}",
+            f"/v1/api_keys/{target['key_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",
