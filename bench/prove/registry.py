@@ -87,6 +87,7 @@ NAMES: Final[Mapping[str, str]] = {
     "fast-7": "usage_and_archiving_at_scale",
     "fast-8": "comparison_with_peers",
     "ready-2": "temporal_state_lost",
+    "ready-5": "noisy_organisation_is_limited",
     "ready-6": "long_session_restores_from_few_objects",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
