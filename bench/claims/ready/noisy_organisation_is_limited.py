@@ -119,7 +119,9 @@ async def _run_quiet_clients(quiet: Sequence[QuietClient], seconds: float) -> Re
 @asynccontextmanager
 async def _sampled_use(cluster: Cluster) -> AsyncIterator[Mapping[LimitName, int]]:
     """Samples what the noisy organisation uses, and yields the highest values so far."""
-    highest = dict.fromkeys((name for name in LimitName if name is not LimitName.REQUESTS_PER_SECOND), 0)
+    highest: dict[LimitName, int] = dict.fromkeys(
+        (name for name in LimitName if name is not LimitName.REQUESTS_PER_SECOND), 0
+    )
     database = await Database.open(cluster.settings.database_url, size=1)
     redis = redis_connections.create_command_client(cluster.settings.redis_url)
     store, streams = LimitStore(database), StreamCounts(redis)
@@ -127,12 +129,12 @@ async def _sampled_use(cluster: Cluster) -> AsyncIterator[Mapping[LimitName, int
 
     async def sample() -> None:
         while True:
-            for name in highest:
+            for name, highest_used in highest.items():
                 if name is LimitName.STREAMS:
                     used = await streams.count_open(open_streams) or 0
                 else:
                     used = sum((await store.count_used(_NOISY, name)).values())
-                highest[name] = max(highest[name], used)
+                highest[name] = max(highest_used, used)
             await asyncio.sleep(_SAMPLE_SECONDS)
 
     sampling = asyncio.create_task(sample())

@@ -8,7 +8,13 @@ import pytest
 import pytest_asyncio
 
 from footplate.domain import ids
-from footplate.domain.organisations.limits import AppliedLimit, LimitName, OrganisationLimitExceeded, StreamLease
+from footplate.domain.organisations.limits import (
+    RATE_WINDOW_SECONDS,
+    AppliedLimit,
+    LimitName,
+    OrganisationLimitExceeded,
+    StreamLease,
+)
 from footplate.domain.organisations.principals import Principal
 from footplate.stack.orphan_processes import wait_until
 from footplate.stream import organisation_counters, redis_connections
@@ -34,7 +40,7 @@ async def is_counted(rates: RequestRates, *applied: AppliedLimit) -> bool:
     try:
         await rates.count_request(applied)
     except OrganisationLimitExceeded as error:
-        return not 0 < error.retry_after <= organisation_counters.RATE_WINDOW_SECONDS
+        return not 0 < error.retry_after <= RATE_WINDOW_SECONDS
     return True
 
 
