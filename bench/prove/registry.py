@@ -89,6 +89,7 @@ NAMES: Final[Mapping[str, str]] = {
     "ready-2": "temporal_state_lost",
     "ready-3": "roles_match_the_published_table",
     "ready-4": "hidden_sessions_do_not_exist",
+    "ready-5": "noisy_organisation_is_limited",
     "ready-6": "long_session_restores_from_few_objects",
     "ready-7": "disabled_member_hands_over",
     "plain-1": "names_and_structure",

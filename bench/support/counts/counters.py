@@ -32,8 +32,8 @@ Counts = dict[str, dict[str, int]]
 _MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTILINE)
 _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)", re.DOTALL)
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
-_PERIODIC: Final = {"deferred_turns", "heads", "renew_lease"}
-"""Statements that run every second, whatever sessions do."""
+_PERIODIC: Final = {"deferred_turns", "heads", "limits", "renew_lease"}
+"""Statements that run every second or two, whatever sessions do."""
 _TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals")
 _UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"
 _REPORT_SECONDS: Final = 1.5

@@ -113,7 +113,9 @@ class StreamCounts:
     async def open_stream(self, principal: Principal, applied: Sequence[AppliedLimit]) -> StreamLease:
         """Raises `OrganisationLimitExceeded` if one of the limits is reached."""
         for limit in applied:
-            if self._counts[_streams_key(limit)] >= limit.value:
+            # Usually this suffices. Other processes may open a stream meanwhile, so it is counted again with its lease.
+            own = self._counts[_streams_key(limit)]
+            if own >= limit.value or (await self.count_open(limit) or 0) >= limit.value:
                 raise OrganisationLimitExceeded(limit)
         stream_id = str(uuid.uuid4())
         self._open[stream_id] = principal

@@ -13,6 +13,7 @@ from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS
 from .cell import COMPLETED, Cell
 
 _TURNS = 2000
+_LIMIT_STATEMENTS = ("used_concurrent_turns", "used_queued_steps", "turn_slots")
 _PARTITIONS = """
 select tableoid::regclass::text as name from steps where session_id = $1
 union select tableoid::regclass::text from turns where session_id = $1
@@ -51,10 +52,10 @@ async def test_no_statement_of_a_turn_reads_the_whole_session(
         if statistics:
             await connection.execute("analyze steps, turns, events")
         await connection.execute("set local plan_cache_mode = force_generic_plan")
-        scans = {
-            name: await _scans(connection, name, session_id) for name in (*TURN_STATEMENTS, "end_turn", "next_step")
-        }
-    assert {name for name, found in scans.items() if found} >= {"claim_step", "begin_turn", "finish_turn", "end_turn"}
+        statements = (*TURN_STATEMENTS, "end_turn", "next_step", *_LIMIT_STATEMENTS)
+        scans = {name: await _scans(connection, name, session_id) for name in statements}
+    expected = {"claim_step", "begin_turn", "finish_turn", "end_turn", *_LIMIT_STATEMENTS}
+    assert {name for name, found in scans.items() if found} >= expected
     slow = [f"{name}: {scan}" for name, found in scans.items() for scan in found if not _finds_by_position(scan)]
     assert slow == []
 

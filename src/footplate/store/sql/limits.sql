@@ -23,19 +23,24 @@ order by o.id
 limit $2
 
 -- name: used_concurrent_turns
+-- Here and below, the rows of each active session are read by their primary keys: a plan without statistics would otherwise read
+-- the steps, turns and events of all sessions.
 select t.principal as member, count(*) as used
 from active_sessions a
-join session_heads h on h.session_id = a.session_id and h.status <> 'idle'
-join turns t on t.session_id = h.session_id and t.id = h.turn_id
+cross join lateral (select * from session_heads where session_id = a.session_id and status <> 'idle' limit 1) h
+cross join lateral (select * from turns where session_id = h.session_id and id = h.turn_id limit 1) t
 where a.organisation = $1
 group by t.principal
 
 -- name: used_queued_steps
 select e.principal as member, count(*) as used
 from active_sessions a
-join session_heads h on h.session_id = a.session_id
-join steps s on s.session_id = h.session_id and s.position between h.taken_position + 1 and h.seq and s.state = 'queued'
-join events e on e.session_id = s.session_id and e.seq = s.position
+cross join lateral (select * from session_heads where session_id = a.session_id limit 1) h
+cross join lateral (
+    select * from steps
+    where session_id = h.session_id and position between h.taken_position + 1 and h.seq and state = 'queued' offset 0
+) s
+cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
 where a.organisation = $1
 group by e.principal
 
@@ -52,8 +57,8 @@ select t.principal as member, count(*) as used, bool_or(h.session_id = $2) as is
        (select count(*) from session_heads d where d.organisation = $1 and d.deferred = 'organisation' and d.wake_at < $3
        ) as waiting_before
 from active_sessions a
-join session_heads h on h.session_id = a.session_id and h.status <> 'idle'
-join turns t on t.session_id = h.session_id and t.id = h.turn_id
+cross join lateral (select * from session_heads where session_id = a.session_id and status <> 'idle' limit 1) h
+cross join lateral (select * from turns where session_id = h.session_id and id = h.turn_id limit 1) t
 where a.organisation = $1
 group by t.principal
 
