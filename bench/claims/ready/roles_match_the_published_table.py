@@ -2,7 +2,7 @@
 
 The expectations come from docs/identities.md, and the routes and commands from the running server and the command line
 themselves, so a new one is covered automatically or fails the claim. Keys have every role, or are expired, revoked,
-replaced, of a disabled member, unknown or of another organisation. A dump of the database contains no usable key.
+replaced, of a disabled member, unknown, of another organisation, or restricted to a project. A dump of the database contains no usable key.
 """
 
 import asyncio
@@ -61,7 +61,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         foreign = IssuedKey("foreign", await run.cluster.create_key("stranger"), table.roles["admin"], is_foreign=True)
         shared = await run.create_objects()
         before = await organisation_isolation.capture_state(run.team, [shared])
-        routes = await _call_routes(run, [*keys, *invalid, foreign], shared)
+        restricted = await issued_keys.issue_restricted_key(run.issuer, table, shared["project_id"])
+        routes = await _call_routes(run, [*keys, *invalid, foreign, restricted], shared)
         commands = await _run_commands(run, [*keys, *invalid, foreign], shared, quick=quick)
         faults = [*routes.findings.faults, *commands.findings.faults]
         if before != await organisation_isolation.capture_state(run.team, [shared]):
@@ -87,7 +88,7 @@ async def _call_routes(run: _Run, keys: Sequence[IssuedKey], shared: Ids) -> Rou
     caller = RouteCaller(document, run.table, run.cluster.base_urls)
     cases = list_cases(document, run.table)
     for key in keys:
-        own = await run.create_objects() if key.permissions and not key.is_foreign else None
+        own = await run.create_objects() if key.permissions and not (key.is_foreign or key.is_restricted) else None
         await caller.call_all(key, cases, shared, own)
         print(f"  routes: {key.name}, {len(caller.findings.faults)} faults so far", flush=True)
     await caller.call_without_key(cases, shared)

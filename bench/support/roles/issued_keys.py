@@ -27,6 +27,8 @@ class IssuedKey:
     """What the key permits. None: it is not valid."""
     is_foreign: bool = False
     """Whether it belongs to another organisation."""
+    is_restricted: bool = False
+    """Whether it is restricted to a project that none of the shared sessions has."""
 
     def expected_refusal(self, required: frozenset[str]) -> int | None:
         """Returns the status of a request that needs one of these permissions; None if it is served."""
@@ -71,17 +73,18 @@ class KeyIssuer:
 
 
 async def issue_role_keys(issuer: KeyIssuer, table: PublishedTable, roles: Sequence[str]) -> list[IssuedKey]:
-    """Creates a key for each role, one with a role of the organisation's own, and one with more roles than its member.
-
-    A key that is restricted to projects belongs here too, as soon as keys have a scope: create it with
-    `issuer.create_key(member, "operator", projects=[…])`, and give `IssuedKey` the projects for its expectations.
-    """
+    """Creates a key for each role, one with a role of the organisation's own, and one with more roles than its member."""
     keys = []
     for role in (*roles, CUSTOM_ROLE):
         _, secret = await issuer.create_key(await issuer.create_member(role), role)
         keys.append(IssuedKey(role, secret, table.roles.get(role, frozenset())))
     _, secret = await issuer.create_key(await issuer.create_member("viewer"), "viewer", "admin")
     return [*keys, IssuedKey("admin key of a viewer", secret, table.roles["viewer"])]
+
+
+async def issue_restricted_key(issuer: KeyIssuer, table: PublishedTable, project_id: str) -> IssuedKey:
+    _, secret = await issuer.create_key(await issuer.create_member("admin"), "admin", project_ids=[project_id])
+    return IssuedKey("restricted", secret, table.roles["admin"], is_restricted=True)
 
 
 async def issue_invalid_keys(issuer: KeyIssuer, base_urls: Sequence[str]) -> list[IssuedKey]:

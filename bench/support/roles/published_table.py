@@ -28,6 +28,7 @@ class PublishedTable:
     """The permissions of each role."""
     _routes: Sequence[_Rule]
     _commands: Sequence[_Rule]
+    _restricted_keys: Sequence[_Rule]
 
     @classmethod
     def read(cls) -> Self:
@@ -39,11 +40,16 @@ class PublishedTable:
             _CODE.findall(role)[0]: frozenset(name for name, cell in zip(names, cells, strict=True) if cell == "yes")
             for role, *cells in rows
         }
-        return cls(roles, _read_rules(tables["Routes"]), _read_rules(tables["Commands"]))
+        names_of_tables = ("Routes", "Commands", "Routes for restricted keys")
+        return cls(roles, *(_read_rules(tables[name]) for name in names_of_tables))
 
     def route_permissions(self, method: str, path: str, condition: str | None = None) -> frozenset[str]:
         """Returns the permissions of which a request needs one; empty if it needs no key."""
         return _find(self._routes, f"{method} {path}", condition)
+
+    def serves_restricted_keys(self, method: str, path: str) -> bool:
+        """Returns whether the route serves keys that are restricted to projects."""
+        return "yes" in _find(self._restricted_keys, f"{method} {path}", None)
 
     def command_permissions(self, command: str) -> frozenset[str]:
         return _find(self._commands, command, None)

@@ -24,6 +24,8 @@ _REFUSAL: Final = {
     httpx2.codes.FORBIDDEN: "needs",
 }
 """What the message of a refusal contains."""
+_HIDDEN_WITH_SESSION: Final = frozenset({"session_id", "approval_id", "file_id", "turn_id"})
+_SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import")
 """Routes that need more than the session has: a project, or Claude Code. They are served with an error of their own."""
 
@@ -82,7 +84,9 @@ class RouteCaller:
             for case in cases:
                 required = self.table.route_permissions(case.operation.method, case.operation.path, case.condition)
                 refusal = key.expected_refusal(required)
-                if key.is_foreign and case.operation.needs_key:
+                if key.is_restricted and case.operation.needs_key:
+                    await self._call_restricted(key, case, next(replicas), shared)
+                elif key.is_foreign and case.operation.needs_key:
                     await self._call_foreign(key, case, next(replicas), shared)
                 elif refusal is not None:
                     for http in clients:
@@ -115,10 +119,27 @@ class RouteCaller:
         elif case.operation.method == "GET" and not by_id and any(each in text for each in shared.values()):
             self.findings.faults.append(f"{key.name}: {case} lists objects of another organisation")
 
+    async def _call_restricted(self, key: IssuedKey, case: Case, http: httpx2.AsyncClient, shared: Ids) -> None:
+        """A key that is restricted to a project finds only what belongs to it, on the published routes."""
+        status, text = await self._send(case, http, shared)
+        operation = case.operation
+        hidden = {shared[name] for name in _HIDDEN_WITH_SESSION if name in shared}
+        if not self.table.serves_restricted_keys(operation.method, operation.path):
+            holds = status == httpx2.codes.FORBIDDEN and "restricted to projects" in text
+        elif _HIDDEN_WITH_SESSION & {*operation.path_parameters}:
+            holds = status == httpx2.codes.NOT_FOUND
+        elif operation.path in _SESSION_CREATION and operation.method == "POST":
+            holds = status in {httpx2.codes.FORBIDDEN, httpx2.codes.BAD_REQUEST}  # it names no project
+        else:
+            holds = status < httpx2.codes.MULTIPLE_CHOICES and not any(each in text for each in hidden)
+        if not holds:
+            self.findings.faults.append(f"{key.name}: {case} returned {status}: {text[:300]}")
+
     async def _open_socket(self, key: IssuedKey, url: str, ids: Ids) -> None:
         path = _SOCKET_PATH.format_map(ids)
         refusal = key.expected_refusal(self.table.route_permissions("GET", _SOCKET_PATH))
-        expected = httpx2.codes.NOT_FOUND if key.is_foreign else refusal or httpx2.codes.SWITCHING_PROTOCOLS
+        is_hidden = key.is_foreign or key.is_restricted
+        expected = httpx2.codes.NOT_FOUND if is_hidden else refusal or httpx2.codes.SWITCHING_PROTOCOLS
         headers = {"authorization": f"Bearer {key.secret}"}
         status: int = httpx2.codes.SWITCHING_PROTOCOLS
         try:
