@@ -2,7 +2,8 @@
 
 The expectations come from docs/identities.md, and the routes and commands from the running server and the command line
 themselves, so a new one is covered automatically or fails the claim. Keys have every role, or are expired, revoked,
-replaced, of a disabled member, unknown, of another organisation, or restricted to a project. A dump of the database contains no usable key.
+replaced, of a disabled member, unknown, of another organisation, or restricted to a project. A dump of the database
+contains no usable key.
 """
 
 import asyncio

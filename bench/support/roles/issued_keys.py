@@ -73,7 +73,9 @@ class KeyIssuer:
 
 
 async def issue_role_keys(issuer: KeyIssuer, table: PublishedTable, roles: Sequence[str]) -> list[IssuedKey]:
-    """Creates a key for each role, one with a role of the organisation's own, and one with more roles than its member."""
+    """Creates a key for each role, one with a role of the organisation's own, and one with more roles than its
+    member.
+    """
     keys = []
     for role in (*roles, CUSTOM_ROLE):
         _, secret = await issuer.create_key(await issuer.create_member(role), role)
