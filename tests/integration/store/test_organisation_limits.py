@@ -15,11 +15,14 @@ from footplate.domain.organisations.limits import (
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions.turns import Activity, ActivityState, StallReason
+from footplate.stack import Stack
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.resources import limits
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.limits import LimitStore
+from footplate.stream import redis_connections
+from footplate.wiring.organisation_limits import OrganisationLimitGuard
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, new_principal, tool_result_for
 from .test_files import upload
@@ -232,3 +235,38 @@ async def test_counts_follow_what_happens(cell: Cell, principal: Principal) -> N
     claim = await cell.claim(session_id, principal)
     await cell.turns.finish(claim, COMPLETED)
     assert [await count(name) for name in names] == [1, 1, 0, 4]
+
+
+async def test_a_guard_checks_and_reports_all_limits(cell: Cell, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CACHE_SECONDS", 0.0)
+    keys = ApiKeys(cell.database)
+    member = await keys.authenticate(await keys.create_key(new_principal().organisation, "ann", ["admin"]))
+    redis = redis_connections.create_command_client(stack.settings.redis_url)
+    replicas = [OrganisationLimitGuard(LimitStore(cell.database), redis) for _ in range(2)]
+    await upload(cell, member, b"1234")
+    unlimited = await replicas[0].read_limits(member)
+    assert [(use.name, use.scope, use.value) for use in unlimited] == [(name, ORGANISATION, None) for name in LimitName]
+    values = {LimitName.STREAMS: 1, LimitName.REQUESTS_PER_SECOND: 1, LimitName.STORED_BYTES: 10}
+    for name, value in values.items():
+        await limit(cell, member, name, value)
+    await limit(cell, member, LimitName.STREAMS, 1, EACH_MEMBER)
+    await replicas[0].open_stream(member)
+    with pytest.raises(OrganisationLimitExceeded, match="streams of the member 'ann'"):
+        await replicas[1].open_stream(member)
+    assert await count_accepted(*(replicas[number % 2].check_request(member) for number in range(30))) == 10
+    await replicas[1].check_stored_bytes(member, 6)
+    with pytest.raises(OrganisationLimitExceeded, match="stored_bytes"):
+        await replicas[1].check_stored_bytes(member, 7)
+    shown = {
+        (use.name, use.scope): (use.value, use.used, use.member_name) for use in await replicas[1].read_limits(member)
+    }
+    assert shown[LimitName.STREAMS, EACH_MEMBER] == (1, None, None)
+    assert shown[LimitName.STREAMS, member.id] == (1, 1, "ann")
+    assert shown[LimitName.SESSIONS, ORGANISATION] == (None, 0, None)
+    reported = await replicas[1].read_all()
+    assert {name: reported[member.organisation, name].used for name in values} == {
+        LimitName.STREAMS: 1,
+        LimitName.REQUESTS_PER_SECOND: 1,
+        LimitName.STORED_BYTES: 4,
+    }
+    await redis.aclose()

@@ -78,5 +78,10 @@ where place <= $1
 order by wake_at
 
 -- name: release_deferred_turns
-update session_heads set deferred = null where session_id = any($1::text[]) and deferred is not null
+-- Other workers may release the same turns. Each is returned to one of them.
+update session_heads set deferred = null
+where session_id in (
+    select session_id from session_heads where session_id = any($1::text[]) and deferred is not null
+    order by session_id for update skip locked
+)
 returning session_id
