@@ -37,7 +37,7 @@ class Operation:
 
 def is_supported(schema: Mapping[str, Any]) -> bool:
     """Returns whether a field is supported. Some fields exist only to be refused with a reason."""
-    return "not supported" not in schema.get("description", "")
+    return "not supported" not in schema.get("description", "").lower()
 
 
 class OpenApiDocument:
