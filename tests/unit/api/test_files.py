@@ -210,15 +210,11 @@ async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: 
         assert b"".join([piece async for piece in client.files.content(made.id)]) == b"%PDF-"
         (tmp_path / "b.png").write_bytes(b"png")
         blocks = await message_content.build_content(
-<<<<<<< HEAD
-            client, "Look.", [made.id, str(tmp_path / "b.png")], ["https://example.com/c.png?x=1"], {}
-=======
             client,
             "Look.",
             [made.id, str(tmp_path / "b.png")],
             ["https://example.com/c.png?x=1"],
             {"visibility": "private"},
->>>>>>> teamcli
         )
         uploaded = blocks[2]["source"]["file_id"]
         assert api.world.files.content[uploaded] == b"png"
