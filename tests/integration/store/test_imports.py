@@ -10,6 +10,7 @@ import pytest
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import EVERYONE, Audience, Visibility
 from footplate.domain.ports.api import EventPage, TranscriptImport
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
@@ -32,7 +33,9 @@ def _lines(count: int) -> Iterator[ImportedLine]:
         yield ImportedLine([Entry("claude", {"silent": number})])
 
 
-async def _import(cell: Cell, principal: Principal, name: str, count: int = 3) -> Session:
+async def _import(
+    cell: Cell, principal: Principal, name: str, count: int = 3, audience: Audience = EVERYONE
+) -> Session:
     async with cell.units.unit(principal, None) as unit:
         name_of_environment = ids.new_id("name")
         environment = await unit.create_environment(
@@ -45,7 +48,14 @@ async def _import(cell: Cell, principal: Principal, name: str, count: int = 3) -
             pieces=_lines(count),
         )
         session, _ = await unit.import_session(
-            principal, arrival, agent=AGENT, environment_id=environment.id, title=None, metadata={}, context={}
+            principal,
+            arrival,
+            agent=AGENT,
+            environment_id=environment.id,
+            title=None,
+            metadata={},
+            context={},
+            audience=audience,
         )
     return session
 
@@ -101,3 +111,12 @@ def test_large_lines_are_stored_a_few_at_a_time() -> None:
     large = (ImportedLine([Entry("claude", {"large": "x" * (1 << 20)})]) for _ in range(12))
     assert [len(transcript_import._next_pieces(large)) for _ in range(4)] == [4, 4, 4, 0]
     assert len(transcript_import._next_pieces(_lines(300))) == 200
+
+
+async def test_an_import_of_a_hidden_transcript_is_a_session_of_its_own(cell: Cell) -> None:
+    ann = new_principal()
+    ben = new_principal(ann.organisation)
+    hidden = await _import(cell, ann, "private", audience=Audience(Visibility.PRIVATE))
+    first, again = [await _import(cell, ben, "private") for _ in range(2)]
+    assert hidden.id != first.id == again.id
+    assert (await _import(cell, ann, "private")).id == hidden.id

@@ -47,8 +47,9 @@ LINES = ({"line": PROMPT}, {"line": RESPONSE}, {"line": RESPONSE, "subpath": "su
 
 async def test_a_transcript_is_imported_and_exported(http: httpx2.AsyncClient) -> None:
     first = await _first(http)
-    made = await _import(http, {**first, "title": "Mine"}, *LINES)
+    made = await _import(http, {**first, "title": "Mine", "visibility": "private"}, *LINES)
     assert (made.status_code, made.json()["title"], made.json()["status"]) == (200, "Mine", "idle")
+    assert made.json()["visibility"] == "private"
     session = made.json()["id"]
     listed = (await http.get(f"/v1/sessions/{session}/events")).json()["data"]
     assert [event["type"] for event in listed] == ["user.message", "agent.message"]

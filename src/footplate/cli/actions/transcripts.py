@@ -5,6 +5,7 @@ back.
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from footplate.cli import defaults
 from footplate.cli.actions import claude_transcript_files
 from footplate.cli.actions.claude_transcript_files import Transcript, TranscriptDownload
+from footplate.cli.actions.members import resolve_audience
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.json_output_models import ImportedFile, Pulled
@@ -33,9 +35,10 @@ def import_transcripts(
                 f"No transcripts were found in {', '.join(map(str, paths))}.",
                 help_text="Claude Code stores them in ~/.claude/projects, in one directory per project.",
             )
+        audience = await resolve_audience(client, request.visibility, request.team)
         done = []
         for path in files:
-            done.append(await _import_file(client, server, request, path))
+            done.append(await _import_file(client, server, replace(request, audience=audience), path))
             if not as_json:
                 _print_import(done[-1])
         return done
@@ -77,6 +80,7 @@ async def _upload(
         environment_id=environment_id,
         title=request.title or found.title,
         context={"directory": request.directory} if request.directory else None,
+        **request.audience,
     )
 
 

@@ -52,6 +52,8 @@ def import_transcripts(
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the transcript's title]")
     ] = None,
+    visibility: options.VisibilityOption = None,
+    team: options.TeamOption = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
@@ -67,6 +69,8 @@ def import_transcripts(
         title=title,
         directory=str(directory) if directory else None,
         requires_directory=directory is not None,
+        visibility=options.choose_visibility(visibility, team),
+        team=team,
     )
     transcripts.import_transcripts(paths, request, as_json=as_json, profile=profile)
 

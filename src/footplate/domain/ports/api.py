@@ -217,6 +217,7 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
         title: str | None,
         metadata: dict[str, str],
         context: JsonObject,
+        audience: Audience = EVERYONE,
     ) -> tuple[Session, AcceptedInputs]:
         """Create a session with this history. If the transcript was imported before, return that session."""
 

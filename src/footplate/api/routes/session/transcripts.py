@@ -20,6 +20,7 @@ from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.session import sessions, transcripts
 from footplate.api.wire.session.transcripts import JSON_LINES, SessionImport
+from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.api import TranscriptImport, UnitOfWork
@@ -43,6 +44,7 @@ async def import_session(request: Request, principal: Caller) -> Response:
         get_reservation(request).add(len(spool.first_line))
         body = await validate_json(request, SessionImport, spool.first_line)
         services.named_roots.check_context(principal.organisation, body.context or {})
+        audience = parse_audience(body.visibility, body.team_id)
         agent = await load_agent_snapshot(services, principal, body.agent)
         await services.reads.environment(principal, body.environment_id)
         transcript_format = await _find_transcript_format(
@@ -60,6 +62,7 @@ async def import_session(request: Request, principal: Caller) -> Response:
                 title=body.title,
                 metadata=body.metadata,
                 context=body.context or {},
+                audience=audience,
             )
             return sessions.serialize_session(session), accepted
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from footplate.api.wire.request_base import Body, Context, Id, Metadata
 from footplate.api.wire.session.sessions import AgentChoice, Title
+from footplate.api.wire.visibility import TeamId, VisibilityName
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.harness import Entry
@@ -29,6 +30,8 @@ class SessionImport(Body):
     title: Title | None = None
     metadata: Annotated[Metadata, Field(default_factory=dict)]
     context: Context | None = None
+    visibility: VisibilityName = "organisation"
+    team_id: TeamId = None
 
 
 def parse_transcript_line(number: int, value: JsonObject) -> TranscriptLine:
