@@ -8,6 +8,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.api.stream_and_body_quotas import KeyQuotas, StreamSlot
+from footplate.api.streams.watched_sessions import WatchedSessions
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes
@@ -65,6 +66,8 @@ class ApiServices:
     limits: RequestLimits = field(default_factory=RequestLimits)
     max_file_bytes: int = MAX_FILE_BYTES
     quotas: KeyQuotas = field(init=False)
+    watched_sessions: WatchedSessions = field(default_factory=WatchedSessions)
+    """The sessions with open streams."""
     large_body_semaphore: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Held while a large body is parsed."""
     transcripts: Callable[[str], Transcripts | None] = _no_transcripts

@@ -179,12 +179,15 @@ class ApiReads:
         )
 
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
-        view = ViewFilter.of(principal)
-        row = await self._database.fetchrow(
-            "visible_session", session_id, principal.organisation, view.audiences, view.project_ids
-        )
-        if row is None or not row["is_visible"]:
+        if not await self.find_visible_sessions(principal, [session_id]):
             raise NotFound("session", session_id)
+
+    async def find_visible_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        view = ViewFilter.of(principal)
+        rows = await self._database.fetch(
+            "visible_sessions", [*session_ids], principal.organisation, view.audiences, view.project_ids
+        )
+        return frozenset(row["id"] for row in rows)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
         filters: dict[str, Any] = {}

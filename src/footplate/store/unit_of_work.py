@@ -284,14 +284,17 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
     async def import_session(
-        self, principal: Principal, transcript: TranscriptImport, **fields: Any
+        self, principal: Principal, transcript: TranscriptImport, *, audience: Audience = EVERYONE, **fields: Any
     ) -> tuple[Session, AcceptedInputs]:
-        if found := await transcript_import.find_imported_session(self._connection, principal, transcript.digest):
+        projects.check_in_scope(principal, ())
+        if found := await transcript_import.find_imported_session(
+            self._connection, principal, transcript.digest, audience
+        ):
             self._session_id = found
             return await self._session(principal, found), AcceptedInputs(
                 organisation=principal.organisation, session_id=found
             )
-        session, accepted = await self.create_session(principal, inputs=(), **fields)
+        session, accepted = await self.create_session(principal, inputs=(), audience=audience, **fields)
         await transcript_import.store_transcript(
             self._connection, self._objects, principal, session.id, transcript.digest, transcript.pieces
         )
@@ -343,12 +346,14 @@ class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.Poli
             _ensure_idle(old, "given other tools")
         if (new.owner_id, new.audience) != (old.owner_id, old.audience):
             check_may_share(principal, old.owner_id)
+        if new.audience != old.audience:
             await members.check_audience(self._connection, principal, new.audience)
-            await self.check_members(principal, [new.owner_id] if new.owner_id not in {None, old.owner_id} else [])
+        owner_id = new.owner_id if new.owner_id != old.owner_id else None
+        await self.check_members(principal, [owner_id] if owner_id else [])
         await self._connection.execute(
             SQL["update_session"],
             *(session_id, new.title, new.metadata, clean_object(new.agent), new.permissions),
-            *(new.owner_id, new.audience.dump()),
+            *(owner_id, new.audience.dump() if new.audience != old.audience else None),
         )
         notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
@@ -397,7 +402,8 @@ def _attempt_number(attempt: RequestAttempt) -> int:
 
 
 def _fingerprint(principal: Principal, attempt: RequestAttempt) -> bytes:
-    parts = (principal.organisation, principal.id, attempt.method, attempt.path)
+    scope = () if principal.project_ids is None else tuple(sorted(principal.project_ids))
+    parts = (principal.organisation, principal.id, attempt.method, attempt.path, *scope)
     text = "\n".join(parts).encode()
     if attempt.idempotency_key is not None:
         return hashlib.sha256(b"key\n" + text + b"\n" + attempt.idempotency_key.encode()).digest()

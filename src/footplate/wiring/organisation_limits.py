@@ -20,6 +20,7 @@ from footplate.domain.organisations.limits import (
     StreamLease,
 )
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission, permissions_of
 from footplate.store.resources.limits import LimitStore
 from footplate.stream.organisation_counters import RequestRates, StreamCounts
 from footplate.telemetry import metrics
@@ -56,14 +57,18 @@ class OrganisationLimitGuard:
 
     async def read_limits(self, principal: Principal) -> Sequence[LimitUse]:
         limits = await self._store.load(principal.organisation, use_cache=False)  # what was just set must be shown
-        ids = {scope for _, scope in limits.own if scope not in {ORGANISATION, EACH_MEMBER}} | {principal.id}
+        sees_all = Permission.MANAGE_MEMBERS in permissions_of(principal.roles)
+        others = {scope for _, scope in limits.own if scope not in {ORGANISATION, EACH_MEMBER}} if sees_all else set()
+        ids = others | {principal.id}
         names = await self._store.load_member_names(principal.organisation, sorted(ids))
         members = [Principal(principal.organisation, each, names.get(each, each), frozenset()) for each in sorted(ids)]
         found: list[LimitUse] = []
         for name in LimitName:
             used = await self._count_in_database(limits, name)
             whole, each_member = limits.value(name, ORGANISATION), limits.value(name, EACH_MEMBER)
-            found.append(LimitUse(name, ORGANISATION, whole, await self._count(limits, name, used)))
+            # The use of the organisation would reveal how many sessions are hidden from the caller.
+            total = await self._count(limits, name, used) if sees_all else None
+            found.append(LimitUse(name, ORGANISATION, whole, total))
             if each_member is not None:
                 found.append(LimitUse(name, EACH_MEMBER, each_member))
             for member in members:

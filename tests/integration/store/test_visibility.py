@@ -18,6 +18,7 @@ from footplate.domain.ports.usage_report import UsageQuery
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Activity, ActivityState, Session, StallReason
+from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.resources.usage_report import UsageReader
 
 from .cell import COMPLETED, Cell
@@ -205,10 +206,23 @@ async def test_queued_messages_of_a_disabled_member_wait_for_a_successor(cell: C
     await _disable(cell, admin, bob)
     await cell.expect_nothing_to_claim(session_id, bob)
     await _disable(cell, admin, bob, zoe)  # follows ann too
+    assert (await cell.head(session_id))["wake"]
     claim = await cell.claim(session_id, zoe)
     await cell.turns.finish(claim, COMPLETED)
     turns = await cell.rows("turns", session_id)
     assert [turn["principal"] for turn in turns] == [ann.id, zoe.id]
+
+
+async def test_the_sweep_wakes_a_session_that_missed_the_change_of_its_author(cell: Cell) -> None:
+    admin = await create_admin(cell)
+    ann = await _add_member(cell, admin, "ann")
+    session_id = await cell.session(ann, "one")
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update session_heads set wake = false, waits_for = $2 where session_id = $1", session_id, ann.id
+        )
+    found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=-1, lost_for=60, limit=1000)
+    assert (ann.organisation, session_id) in found
 
 
 async def test_messages_of_a_member_who_is_enabled_again_run(cell: Cell) -> None:

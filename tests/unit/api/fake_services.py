@@ -215,6 +215,12 @@ class FakeReads(FakeMemberReads):
         if self._world.sessions:
             await self.session(principal, session_id)
 
+    async def find_visible_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        sessions = self._world.sessions
+        return frozenset(
+            each for each in session_ids if each in sessions and sessions[each].organisation == principal.organisation
+        )
+
     async def session(self, principal: Principal, session_id: str) -> Session:
         session = self._world.sessions.get(session_id)
         if session is None or session.organisation != principal.organisation:

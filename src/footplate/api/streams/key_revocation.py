@@ -9,8 +9,8 @@ import structlog
 from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
-from footplate.api.service_container import get_services
-from footplate.domain.errors import FootplateError, Forbidden, NotFound, Unauthenticated
+from footplate.api.service_container import ApiServices, get_services
+from footplate.domain.errors import FootplateError, Forbidden, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
 
@@ -27,6 +27,12 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
     secret, services = secret or extract_api_key(connection), get_services(connection)
+    session_id: str = connection.path_params["session_id"]
+    with services.watched_sessions.watch(principal, session_id):
+        await _check_until_revoked(services, principal, secret, session_id)
+
+
+async def _check_until_revoked(services: ApiServices, principal: Principal, secret: str, session_id: str) -> None:
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         try:
@@ -34,8 +40,9 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
             check_permission(current, Permission.VIEW)
             if current.organisation != principal.organisation:
                 return
-            await services.reads.check_session_visible(current, connection.path_params["session_id"])
-        except (Unauthenticated, Forbidden, NotFound):
+            if not await services.watched_sessions.is_visible(services.reads, current, session_id):
+                return
+        except (Unauthenticated, Forbidden):
             return
         except (FootplateError, OSError) as error:
             log.warning(

@@ -66,7 +66,7 @@ class ViewFilter:
 
 def check_may_share(principal: Principal, owner_id: str | None) -> None:
     """Raise `Forbidden` unless the principal is the owner or an administrator."""
-    if principal.id != owner_id and owner_id not in principal.team_ids and not _is_admin(principal):
+    if principal.id != owner_id and not _is_admin(principal):
         raise Forbidden(
             "Only the owner and administrators can change who owns and who sees a session.",
             help_text="Ask the owner, or an administrator.",

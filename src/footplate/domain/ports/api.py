@@ -143,6 +143,9 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
         """Raise `NotFound` if the session does not exist or the principal cannot see it."""
 
+    async def find_visible_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the sessions that exist and that the principal can see."""
+
     async def session(self, principal: Principal, session_id: str) -> Session: ...
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:

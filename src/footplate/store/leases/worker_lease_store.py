@@ -29,6 +29,8 @@ class WorkerLeases:
     async def find_sessions_to_wake(
         self, *, older_than: float, lost_for: float, limit: int
     ) -> Sequence[tuple[str, str]]:
+        # A claim may have read its author's state just before the change that would have woken the session.
+        await self._database.fetch("wake_waiting_sessions")
         rows = await self._database.fetch("to_wake", older_than, lost_for, limit)
         return [(row["organisation"], row["session_id"]) for row in rows]
 

@@ -39,9 +39,11 @@ async def check_turn_slots(
     woken before it need the free slots. The caller holds the lock of the limit.
     """
     rows = await connection.fetch(SQL["turn_slots"], limits.organisation, session_id, woken_at)
-    claimed = next(row for row in rows if row["is_claimed"])
+    claimed = next((row for row in rows if row["is_claimed"]), None)
+    if claimed is None:  # a process of an older version has made the session active, without its organisation
+        return
     own = limits.value(LimitName.CONCURRENT_TURNS, claimed["member"] or "")
-    if own is not None and claimed["used"] > own:
+    if own is not None and claimed["used"] + claimed["member_waiting_before"] > own:
         raise TurnDeferred(claimed["member"] or "")
     whole = limits.value(LimitName.CONCURRENT_TURNS, ORGANISATION)
     if whole is not None and sum(row["used"] for row in rows) + claimed["waiting_before"] > whole:

@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.organisations.visibility import ViewFilter
+from footplate.domain.organisations.visibility import Audience, ViewFilter
 from footplate.domain.ports.transcript_exchange import ImportedLine
 from footplate.store.database import SQL, Connection
 from footplate.store.object_store import Objects
@@ -17,11 +17,15 @@ _MAX_PIECES: Final = 200
 _MAX_BYTES: Final = 4 << 20
 
 
-async def find_imported_session(connection: Connection, principal: Principal, digest: bytes) -> str | None:
+async def find_imported_session(
+    connection: Connection, principal: Principal, digest: bytes, audience: Audience
+) -> str | None:
     """Returns the session of an earlier import of the same transcript. Waits for a concurrent import of it."""
     await connection.execute(SQL["lock_answer"], int.from_bytes(digest[:8], "big", signed=True))
     audiences = ViewFilter.of(principal).audiences
-    found = await connection.fetchval(SQL["imported"], principal.organisation, digest, audiences)
+    found = await connection.fetchval(
+        SQL["imported"], principal.organisation, digest, audiences, principal.id, audience.dump()
+    )
     return None if found is None else str(found)
 
 

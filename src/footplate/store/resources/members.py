@@ -64,7 +64,8 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         if successor_id is not None:
             await self._connection.execute(SQL["hand_over_sessions"], member_id, principal.organisation, successor_id)
         if disabled is not None:
-            await self._connection.execute(SQL["wake_waiting_sessions"], member_id)
+            await self._connection.execute(SQL["wake_waiting_sessions"])
+            await self._connection.execute(SQL["release_turns_of_member"], member_id, principal.organisation)
         details: JsonObject = {"roles": [*member.roles], "disabled": member.disabled_at is not None}
         if successor_id is not None:
             details["successor"] = successor_id

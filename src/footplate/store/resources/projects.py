@@ -169,17 +169,17 @@ async def choose_projects(connection: Connection, principal: Principal, choice: 
     """Returns the project ids of a new session in order, and checks that they are usable."""
     if choice.workspace_id is None:
         await check_usable(connection, principal, choice.project_ids)
-        _check_in_scope(principal, choice.project_ids)
+        check_in_scope(principal, choice.project_ids)
         return choice.project_ids
     row = await connection.fetchrow(SQL["workspace"], choice.workspace_id, principal.organisation)
     found = load_workspace(_ensure_found(row, "workspace", choice.workspace_id))
     _ensure_not_archived("workspace", found)
     await check_usable(connection, principal, found.project_ids)
-    _check_in_scope(principal, found.project_ids)
+    check_in_scope(principal, found.project_ids)
     return found.project_ids
 
 
-def _check_in_scope(principal: Principal, project_ids: Sequence[str]) -> None:
+def check_in_scope(principal: Principal, project_ids: Sequence[str]) -> None:
     """Raises unless the session works only in projects that the principal's key is restricted to."""
     if principal.project_ids is None:
         return

@@ -50,18 +50,19 @@ update sessions set owner = $3 where organisation = $2 and coalesce(owner, princ
 returning id
 
 -- name: wake_waiting_sessions
--- Wakes the sessions whose next message is by member $1, or by a member that it follows.
+-- Wakes the sessions that waited for their author, who is enabled again or has a successor now.
 with found as (
     select session_id, organisation from session_heads
-    where waits_for = $1 or waits_for in (select id from principals where successor = $1)
+    where waits_for is not null and acting_principal(waits_for) <> ''
     for update
 ), active as (
     insert into active_sessions (session_id, organisation) select session_id, organisation from found on conflict do nothing
 )
 update session_heads h set waits_for = null, wake = true, wake_at = now() from found where h.session_id = found.session_id
 
--- name: teams_of
-select team from team_members where member = $1 order by team
+-- name: release_turns_of_member
+-- Turns that waited for a slot of the member. The next claim checks the limits of the member in whose name they run now.
+update session_heads set deferred = null where organisation = $2 and deferred = $1
 
 -- name: add_team_members
 insert into team_members (team, member) select $1, unnest($2::text[]) on conflict do nothing

@@ -1,10 +1,11 @@
 -- Imported transcripts, and the export of a conversation.
 
 -- name: imported
--- The first session that was created from a transcript and that the viewer can see.
+-- The first session that was created from a transcript, if the viewer owns it, or can see it and asks for the same audience ($5).
 select i.session_id from imports i join sessions s on s.id = i.session_id
 where i.organisation = $1 and i.digest = $2
   and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+  and (coalesce(s.owner, s.principal) = $4 or s.visible_to = $5)
 order by s.created_at
 limit 1
 

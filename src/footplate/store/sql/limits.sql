@@ -45,17 +45,21 @@ where a.organisation = $1
 group by e.principal
 
 -- name: used_sessions
-select principal as member, count(*) as used from sessions where organisation = $1 and archived_at is null group by principal
+select coalesce(owner, principal) as member, count(*) as used
+from sessions where organisation = $1 and archived_at is null
+group by 1
 
 -- name: used_stored_bytes
 select owner as member, sum(size_bytes)::bigint as used from files where organisation = $1 group by owner
 
 -- name: turn_slots
 -- The running turns by member, including the one that the caller has just claimed in this transaction ($2), and how many
--- sessions of the organisation have waited for longer ($3).
+-- sessions of the organisation, and of the member, have waited for longer ($3).
 select t.principal as member, count(*) as used, bool_or(h.session_id = $2) as is_claimed,
        (select count(*) from session_heads d where d.organisation = $1 and d.deferred = 'organisation' and d.wake_at < $3
-       ) as waiting_before
+       ) as waiting_before,
+       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = t.principal and d.wake_at < $3
+       ) as member_waiting_before
 from active_sessions a
 cross join lateral (select * from session_heads where session_id = a.session_id and status <> 'idle' limit 1) h
 cross join lateral (select * from turns where session_id = h.session_id and id = h.turn_id limit 1) t

@@ -93,14 +93,13 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
 from sessions s join session_heads h on h.session_id = s.id left join principals o on o.id = coalesce(s.owner, s.principal)
 where s.id = $1 and s.organisation = $2
 
--- name: visible_session
--- Whether the session exists and the viewer can see it: $3 are the owners and audiences that include the viewer, $4 the
--- projects that it is restricted to. Null: no restriction.
-select exists (
-    select from sessions s
-    where s.id = $1 and s.organisation = $2
-      and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
-      and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)) as is_visible
+-- name: visible_sessions
+-- Those of the sessions that exist and that the viewer can see: $3 are the owners and audiences that include the viewer, $4
+-- the projects that it is restricted to. Null: no restriction.
+select s.id from sessions s
+where s.id = any($1::text[]) and s.organisation = $2
+  and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+  and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)
 
 -- name: activity_counts
 -- The sessions that have work or a pending approval, by the columns that determine their activity (see `session`).
@@ -120,7 +119,8 @@ group by 1, 2, 3, 4, 5, 6, 7
 
 -- name: update_session
 update sessions
-set title = $2, metadata = $3, agent = $4, permissions = $5, owner = $6, visible_to = $7, updated_at = now()
+set title = $2, metadata = $3, agent = $4, permissions = $5, owner = coalesce($6, owner),
+    visible_to = coalesce($7, visible_to), updated_at = now()
 where id = $1
 
 -- name: archive_session

@@ -116,7 +116,7 @@ with head as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at, principal)
     select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second',
-           (select acting_principal(principal) from events where session_id = $1 and seq = $5)
+           (select coalesce(nullif(acting_principal(principal), ''), principal) from events where session_id = $1 and seq = $5)
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
@@ -218,21 +218,24 @@ with head as (
 update turns t set handed_over = handed_over + 1 from head where t.session_id = head.session_id and t.id = $3
 
 -- name: steering
--- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another one.
+-- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another one, and up
+-- to the first one whose author is disabled.
 select s.position, s.event_id, e.body, e.object_key
 from session_heads h
 join steps s on s.session_id = h.session_id and s.position > h.taken_position and s.state = 'queued' and s.when_busy = 'steer'
 join events e on e.session_id = s.session_id and e.seq = s.position
 where h.session_id = $1
   and s.position < coalesce(
-      (select min(q.position) from steps q
-       where q.session_id = $1 and q.position > h.taken_position and q.state = 'queued' and q.when_busy <> 'steer'),
+      (select min(q.position) from steps q join events f on f.session_id = q.session_id and f.seq = q.position
+       where q.session_id = $1 and q.position > h.taken_position and q.state = 'queued'
+         and (q.when_busy <> 'steer' or acting_principal(f.principal) = '')),
       9223372036854775807)
 order by s.position
 
 -- name: steered
 with head as (
-    update session_heads set taken_position = (select max(position) from unnest($2::bigint[]) as taken (position))
+    update session_heads
+    set taken_position = (select max(position) from unnest($2::bigint[]) as taken (position)), waits_for = null
     where session_id = $1
 )
 update steps set state = 'done', turn_id = $3 where session_id = $1 and position = any($2::bigint[])

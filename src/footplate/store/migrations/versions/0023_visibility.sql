@@ -1,5 +1,8 @@
 -- Who can see what, and who continues the work of a member who has left.
 
+-- In the order in which the API locks them, so that the two do not wait for each other.
+lock table session_heads, sessions in access exclusive mode;
+
 create table team_members (
     team   text not null references principals (id),
     member text not null references principals (id),

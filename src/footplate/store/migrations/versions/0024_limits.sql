@@ -1,3 +1,6 @@
+-- In the order in which the API locks them, so that the two do not wait for each other.
+lock table session_heads, sessions in access exclusive mode;
+
 -- Limits that the operator has set for an organisation, and those of its administrators. `scope` is `organisation`,
 -- `each_member`, or the id of one member.
 create table limits (
@@ -19,4 +22,4 @@ alter table active_sessions add column organisation text;
 update active_sessions a set organisation = h.organisation from session_heads h where h.session_id = a.session_id;
 create index active_sessions_by_organisation on active_sessions (organisation);
 
-create index sessions_open on sessions (organisation, principal) where archived_at is null;
+create index sessions_open on sessions (organisation, coalesce(owner, principal)) where archived_at is null;
