@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from footplate.api.json_responses import json_response
+from footplate.api.wire.json_responses import json_response
 from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.request_limits import setting_name

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 import orjson
 from starlette.responses import Response
 
-from footplate.api.json_responses import list_response
+from footplate.api.wire.json_responses import list_response
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 from footplate.domain.pagination import Order, Page

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.api.stream_and_body_quotas import KeyQuotas, StreamSlot
-from footplate.api.streams.watched_sessions import WatchedSessions
+from footplate.api.watched_sessions import WatchedSessions
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes

@@ -18,10 +18,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from footplate import failpoints
-from footplate.api.json_responses import json_response
 from footplate.api.requests.parsing import parse_attempt, read_query
 from footplate.api.service_container import get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import json_response
 from footplate.domain import audit
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal

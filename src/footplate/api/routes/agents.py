@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -18,6 +17,7 @@ from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import ChooseVersion, ListAgents, ListVersions
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page

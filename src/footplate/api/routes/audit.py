@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import response_models
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.api.wire.policy import audit, policy_response_models
 from footplate.api.wire.policy.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter

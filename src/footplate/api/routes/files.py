@@ -9,7 +9,6 @@ from starlette.responses import Response, StreamingResponse
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.file_upload import read_declared_size, receive_upload
 from footplate.api.requests.idempotency import ChangeResult, execute_change
@@ -19,6 +18,7 @@ from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files_and_resources import MAX_IDS, ListFiles
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json

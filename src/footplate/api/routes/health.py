@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from footplate.api.json_responses import json_response
 from footplate.api.openapi import NO_AUTHENTICATION
 from footplate.api.service_container import get_services
+from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.response_models import Health
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.api import OK

@@ -4,7 +4,6 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller
-from footplate.api.json_responses import list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_query
@@ -12,6 +11,7 @@ from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import limits, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import list_response
 from footplate.api.wire.limits import LimitResponse, LimitUpdate
 from footplate.domain.organisations.limits import LimitName, LimitUse
 from footplate.domain.ports.api import UnitOfWork

@@ -4,12 +4,12 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import usage
+from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.usage import UsageListing, UsageParameters
 
 router = create_router("/v1/usage", "usage")

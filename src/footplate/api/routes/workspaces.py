@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -17,6 +16,7 @@ from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import projects, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import UnitOfWork

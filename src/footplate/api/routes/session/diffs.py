@@ -8,13 +8,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.streams.resource_stream_response import stream_resource
 from footplate.api.wire import response_models
+from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.session import diffs
 from footplate.api.wire.session.diffs import PATCH_MEDIA_TYPE, ReadDiff
 

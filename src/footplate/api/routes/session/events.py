@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_message_body, read_query
@@ -17,6 +16,7 @@ from footplate.api.service_container import acquire_stream, get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.sse_response import EventStream
 from footplate.api.wire import response_models
+from footplate.api.wire.json_responses import list_response
 from footplate.api.wire.session import events
 from footplate.api.wire.session.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.organisations.principals import Principal

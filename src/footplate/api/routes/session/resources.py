@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
@@ -16,6 +15,7 @@ from footplate.api.service_container import get_services
 from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files_and_resources import FileResourceParams, ListResources
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.files.uploaded_files import Resources
 from footplate.domain.json import JsonObject

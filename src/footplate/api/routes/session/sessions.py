@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
@@ -20,6 +19,7 @@ from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import parse_project_choice
 from footplate.api.wire.session import sessions

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_empty_body, read_query
 from footplate.api.routes.session.events import open_event_stream, respond_with_page
@@ -18,6 +17,7 @@ from footplate.api.service_container import get_services
 from footplate.api.streams.sse_response import EventStream
 from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.api.wire.session import threads
 from footplate.api.wire.session.events import MAX_EVENTS, StreamEvents
 from footplate.api.wire.session.threads import ListThreadEvents, ListThreads

@@ -7,13 +7,13 @@ from starlette.responses import Response
 
 from footplate.api import pagination
 from footplate.api.auth import Caller
-from footplate.api.json_responses import json_response, list_response
 from footplate.api.openapi import describe_request
 from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import json_response, list_response
 from footplate.api.wire.session import turns
 from footplate.api.wire.session.turns import ListTurns
 
