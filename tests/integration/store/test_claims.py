@@ -204,3 +204,11 @@ async def test_the_sweep_keeps_the_row_of_an_uncommitted_wake(cell: Cell, princi
         await unit.send(principal, session_id, [message("two")])
         await WorkerLeases(cell.database).delete_stale_rows()
     assert await cell.rows("active_sessions", session_id)
+
+
+async def test_the_end_of_a_turn_leaves_no_time_of_waking_without_work(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one", "two")
+    for more in (True, False):
+        await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
+        head = await cell.head(session_id)
+        assert (head["wake"], head["wake_at"] is not None) == (more, more)

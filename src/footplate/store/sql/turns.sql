@@ -159,10 +159,9 @@ update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
-    wake = h.wake or exists (
+    (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
         select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
-    ),
-    wake_at = coalesce(h.wake_at, now())
+    ) as more) work)
 from turn
 where h.session_id = $1 and h.epoch = $2
 returning h.wake as more
@@ -175,10 +174,9 @@ with head as (
     update session_heads h
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
         active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
-        wake = h.wake or exists (
+        (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
             select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
-        ),
-        wake_at = coalesce(h.wake_at, now())
+        ) as more) work)
     where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11
     returning seq, entries, wake
 ), turn as (
