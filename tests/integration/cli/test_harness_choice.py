@@ -15,7 +15,7 @@ from footplate.client import AsyncFootplate, InvalidRequest
 AGENT = {"id": "agent_1", "name": "footplate-cli", "version": 1, "model": {"id": "claude-sonnet-5"}}
 DATES = {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
 AGENTS = json_response({"data": [{**AGENT, **DATES}], "next_page": None})
-ENVIRONMENT = json_response({"id": "env_1", "name": "footplate-cli", **DATES})
+ENVIRONMENTS = json_response({"data": [{"id": "env_1", "name": "footplate-cli", **DATES}], "next_page": None})
 SESSION = json_response({"id": "sesn_1", "agent": AGENT, "environment_id": "env_1", "status": "idle", **DATES})
 NO_CLAUDE = json_response(failure(400, field="agent.harness"), 400)
 
@@ -48,23 +48,23 @@ async def _start_session(
     ],
 )
 async def test_claude_models_run_in_claude_code(model: str | None, harness: str | None) -> None:
-    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], model=model)
+    (agent,) = await _start_session([AGENTS, ENVIRONMENTS, SESSION], model=model)
     assert agent.get("harness") == harness
 
 
 async def test_native_is_used_if_the_server_has_no_claude() -> None:
-    first, second = await _start_session([AGENTS, ENVIRONMENT, NO_CLAUDE, SESSION])
+    first, second = await _start_session([AGENTS, ENVIRONMENTS, NO_CLAUDE, SESSION])
     assert (first["harness"], second.get("harness")) == ("claude", None)
 
 
 async def test_the_harness_can_be_chosen_by_option_or_profile() -> None:
-    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], harness="native")
+    (agent,) = await _start_session([AGENTS, ENVIRONMENTS, SESSION], harness="native")
     assert agent["harness"] == "native"
-    (agent,) = await _start_session([AGENTS, ENVIRONMENT, SESSION], known={"harness": "native"})
+    (agent,) = await _start_session([AGENTS, ENVIRONMENTS, SESSION], known={"harness": "native"})
     assert agent["harness"] == "native"
     with pytest.raises(InvalidRequest):
-        await _start_session([AGENTS, ENVIRONMENT, NO_CLAUDE] * 2, harness="claude")
+        await _start_session([AGENTS, ENVIRONMENTS, NO_CLAUDE] * 2, harness="claude")
 
 
 async def test_a_named_agent_keeps_its_harness() -> None:
-    assert await _start_session([ENVIRONMENT, SESSION], agent="agent_1") == ["agent_1"]
+    assert await _start_session([ENVIRONMENTS, SESSION], agent="agent_1") == ["agent_1"]
