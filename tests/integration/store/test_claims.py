@@ -206,7 +206,7 @@ async def test_the_sweep_keeps_the_row_of_an_uncommitted_wake(cell: Cell, princi
     assert await cell.rows("active_sessions", session_id)
 
 
-async def test_the_end_of_a_turn_leaves_no_time_of_waking_without_work(cell: Cell, principal: Principal) -> None:
+async def test_a_session_without_work_has_no_time_of_waking(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one", "two")
     for more in (True, False):
         await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
