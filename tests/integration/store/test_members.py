@@ -53,7 +53,7 @@ async def test_a_key_acts_for_its_member_with_the_roles_of_both(cell: Cell) -> N
     assert (principal.id, principal.name, principal.roles) == (ann.id, "ann", frozenset({"operator"}))
     async with cell.units.unit(admin, None) as unit:
         await unit.update_member(admin, ann.id, roles=["viewer"], disabled=None)
-    assert (await ApiKeys(cell.database).authenticate(secret)).roles == set()
+    assert (await ApiKeys(cell.database).authenticate(secret)).roles == {"viewer"}
     async with cell.units.unit(admin, None) as unit:
         assert (await unit.update_member(admin, ann.id, roles=None, disabled=True)).roles == ["viewer"]
     assert not await is_valid(cell, secret)

@@ -11,7 +11,9 @@ from footplate.domain.organisations.roles import ROLES, Permission, check_permis
     ("key", "owner", "counts"),
     [
         (["member"], ["member"], {"member"}),
-        (["admin", "viewer"], ["member"], {"viewer"}),
+        (["admin", "viewer"], ["member"], {"viewer", "member"}),
+        (["member"], ["operator"], {"operator"}),
+        (["member"], ["viewer", "release"], {"viewer"}),
         (["operator", "approver"], ["member"], {"operator", "approver"}),
         (["policy_admin"], ["admin"], {"policy_admin"}),
         (["release"], ["admin"], set()),

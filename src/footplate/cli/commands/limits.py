@@ -12,7 +12,7 @@ from footplate.domain.organisations.limits import EACH_MEMBER, ORGANISATION, Lim
 limits = typer.Typer(help="Show and change the limits of the organisation and its members.", cls=GroupedHelp)
 
 Name = Annotated[LimitName, typer.Argument(metavar="NAME", help="Name of the limit, from `footplate limits`.")]
-Member = Annotated[str | None, typer.Option(metavar="ID", help="Limit one member, from `footplate members ls`.")]
+Member = Annotated[str | None, typer.Option(metavar="MEMBER", help="ID or name of one member to limit.")]
 EachMember = Annotated[bool, typer.Option("--each-member", help="Limit each member that has no limit of its own.")]
 Organisation = Annotated[
     str | None,
@@ -76,7 +76,7 @@ def _change(
     else:
         from footplate.cli.actions import limits as actions
 
-        actions.set_limit(name, value, scope=scope, member_id=member, as_json=as_json, profile=profile)
+        actions.set_limit(name, value, scope=scope, member=member, as_json=as_json, profile=profile)
 
 
 def _set_in_database(organisation: str, name: LimitName, scope: str, value: int | None) -> None:

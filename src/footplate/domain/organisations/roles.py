@@ -40,10 +40,17 @@ def permissions_of(roles: Iterable[str]) -> frozenset[Permission]:
 
 
 def restrict_roles(roles: Iterable[str], granted: Iterable[str]) -> frozenset[str]:
-    """Return the roles of a key that its owner has too, directly or through a role that permits as much."""
-    granted = frozenset(granted)
+    """Return the roles of a key that its owner has too, directly or through a role that permits as much. Of a role that
+    the owner has only in part, it returns that part: the role `member` of an operator's key is `operator`.
+    """
+    roles, granted = frozenset(roles), frozenset(granted)
     permitted = permissions_of(granted)
-    return frozenset(role for role in roles if role in granted or (role in ROLES and ROLES[role] <= permitted))
+    shared = frozenset(role for role in roles if role in granted or (role in ROLES and ROLES[role] <= permitted))
+    available = permissions_of(roles) & permitted
+    if available <= permissions_of(shared):
+        return shared
+    parts = [role for role, permissions in ROLES.items() if permissions <= available]
+    return shared | {role for role in parts if not any(ROLES[role] < ROLES[other] for other in parts)}
 
 
 def check_permission(principal: Principal, *permissions: Permission) -> None:
