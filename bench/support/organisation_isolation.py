@@ -237,7 +237,7 @@ def _choices(
         # Optional ids are included as well.
         body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
         if operation.path == "/v1/limits":
-            body |= {"scope": "member", "value": 1_000_000}
+            body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
     question = IdRequest(operation, mine, body)
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
