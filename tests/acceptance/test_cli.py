@@ -482,11 +482,13 @@ async def test_a_member_gets_a_key_that_is_rotated_and_revoked(cell: Cell) -> No
     (key,) = [each for each in await _json(cell, "api-keys", "api-keys", "ls") if each["name"] == "laptop"]
     assert (key["member_name"], key["roles"]) == ("ann", ["member"])
     address = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{cell.port}"}
-    refused = await cell.run("ls", FOOTPLATE_API_KEY=created.out.strip(), **address)
+    create = ("environments", "create", "--name", "of-ann")
+    assert (await cell.run("ls", FOOTPLATE_API_KEY=created.out.strip(), **address)).code == 0
+    refused = await cell.run(*create, FOOTPLATE_API_KEY=created.out.strip(), **address)
     assert (refused.code, "needs one of the roles" in refused.err) == (1, True), refused
     rotated = await cell.run("api-keys", "rotate", key["id"])
     await cell.run("members", "roles", member["id"], "--role", "member")
-    assert (await cell.run("ls", FOOTPLATE_API_KEY=rotated.out.strip(), **address)).code == 0
+    assert (await cell.run(*create, FOOTPLATE_API_KEY=rotated.out.strip(), **address)).code == 0
     assert (await _json(cell, "api-key", "api-keys", "revoke", key["id"]))["revoked_at"] is not None
     assert "ann" in (await cell.run("members", "disable", member["id"])).out
 
