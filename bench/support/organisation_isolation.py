@@ -322,7 +322,7 @@ async def compare_member_references(targets: Sequence[Ids], stranger: Organisati
     return len(requests) * len(targets)
 
 
-async def compare_filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> int:
+async def compare_filters(operation: Operation, theirs: Ids, http: httpx2.AsyncClient, own: Ids) -> int:
     """Requires that a list filtered by a foreign id equals one filtered by an unused id. Returns their number."""
     compared = 0
     for name, schema in operation.query_parameters.items():
@@ -330,8 +330,8 @@ async def compare_filters(operation: Operation, theirs: Ids, stranger: Organisat
             continue
         require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
         ids_ = {key: own[key] for key in operation.path_parameters}
-        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(stranger.http)
-        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(stranger.http)
+        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(http)
+        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(http)
         require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
         compared += 1
     return compared

@@ -157,7 +157,7 @@ async def _check_lists(
             if not operation.path_parameters and operation.path not in _NEVER_EMPTY_LISTS:
                 nothing = (await empty_organisation.http.get(operation.url({}), params=query)).json()
                 require(holds=not any(nothing.values()), otherwise=f"{operation} of an empty organisation: {nothing}")
-        await organisation_isolation.compare_filters(operation, theirs, stranger, own)
+        await organisation_isolation.compare_filters(operation, theirs, stranger.http, own)
 
 
 async def _all_ids(organisation: Organisation, path: str) -> set[str]:

@@ -33,7 +33,7 @@ alter table principals add column successor text references principals (id);
 alter table session_heads add column waits_for text;
 create index session_heads_by_wait on session_heads (waits_for) where waits_for is not null;
 
--- In whose name a message of this author runs. Empty: in nobody's, because the author is disabled and has no successor.
+-- In whose name a message of this author runs. Empty: it cannot run, because the author is disabled and has no successor.
 create function acting_principal(author text) returns text language sql stable as $$
     select coalesce((
         select case when p.disabled_at is null then p.id
