@@ -27,6 +27,7 @@ FILE: Final = "file"
 RESOURCE: Final = "sesrsc"
 MEMBER: Final = "memb"
 TEAM: Final = "team"
+STEP: Final = "step"
 
 
 def new_id(prefix: str) -> str:

@@ -3,8 +3,20 @@ it reaches a limit. All harnesses use these functions.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+
+_MAX_QUOTED: Final = 1900
+
+
+def describe_failure(status: int | None, text: str, *, source: str) -> str:
+    """Describes a failed model request. The provider's text is quoted, so that it cannot be mistaken for ours.
+
+    `source`: who wrote the text, such as `The provider`.
+    """
+    status_text = f" ({status})" if status else ""
+    return f'The model request failed{status_text}. {source} said: "{text.strip()[:_MAX_QUOTED]}".'
 
 
 def finished(text: str, reason: str | None, *, refusal: str = "") -> TurnOutcome:

@@ -25,11 +25,12 @@ from footplate.domain.ports.api import EventPage, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.turns import Session, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
-from footplate.store.log import approval_edits_and_expiry
+from footplate.store.log import approval_edits_and_expiry, step_changes
 from footplate.store.log.fork_history import ForkHistory, LogSegment
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
@@ -228,6 +229,21 @@ class ApiReads:
         return await self._fetch_one(
             row_mapping.load_turn, "turn", turn_id, "turn", session_id, principal.organisation, turn_id
         )
+
+    async def step(self, principal: Principal, session_id: str, step_id: str) -> Step:
+        for step in await step_changes.read_steps(self._database, principal, session_id, step_id=step_id):
+            return step
+        raise NotFound("step", step_id)
+
+    async def steps(
+        self, principal: Principal, session_id: str, *, states: Sequence[StepState], limit: int, after: int | None
+    ) -> Sequence[Step]:
+        return await step_changes.read_steps(
+            self._database, principal, session_id, states=states, limit=limit, after=after
+        )
+
+    async def playback(self, principal: Principal, session_id: str) -> Playback:
+        return await step_changes.read_playback(self._database, principal, session_id)
 
     async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
         await self._fetch_head(principal, session_id)

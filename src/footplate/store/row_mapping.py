@@ -96,6 +96,7 @@ def load_activity(row: Row) -> Activity:
             holder_alive=row.get("holder_alive"),
             any_worker_alive=row.get("any_worker_alive", True),
             author_disabled=row.get("author_disabled", False),
+            is_paused=row.get("is_paused", False),
             last_turn=row.get("last_turn"),
         )
     )

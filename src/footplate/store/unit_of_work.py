@@ -39,6 +39,7 @@ from footplate.store.log import transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
+from footplate.store.log.step_changes import StepUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
 from footplate.store.resources.limits import LimitStore
@@ -91,7 +92,13 @@ class UnitOfWorkFactory:
             log.warning("stored response could not be discarded", action="answer.kept", answer=response_id)
 
 
-class UnitOfWork(projects.ProjectUnitOfWork, files.FileUnitOfWork, policies.PolicyUnitOfWork, members.MemberUnitOfWork):
+class UnitOfWork(
+    projects.ProjectUnitOfWork,
+    files.FileUnitOfWork,
+    policies.PolicyUnitOfWork,
+    members.MemberUnitOfWork,
+    StepUnitOfWork,
+):
     def __init__(
         self,
         connection: Connection,

@@ -303,6 +303,53 @@ class Turn(ResponseModel):
     ended_at: datetime | None
 
 
+class StepResult(ResponseModel):
+    """What a step did. `text` is the agent's last message, or the output of a command."""
+
+    status: str
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    duration_ms: int | None
+    error_message: str | None
+    text: str
+
+
+class Step(ResponseModel):
+    """A step has `content`, `command` or `instructions`, according to its kind."""
+
+    id: str
+    type: Literal["step"]
+    session_id: str
+    kind: Literal["prompt", "shell", "external"]
+    name: str | None
+    state: Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
+    waiting_for: Annotated[
+        Literal["action", "retry"] | None,
+        Field(description="`action`: an approval or a result. `retry`: the time of the next attempt."),
+    ]
+    sort_key: Annotated[int, Field(description="Steps run in this order.")]
+    condition: str | None
+    on_failure: Literal["stop", "continue", "retry"]
+    max_attempts: int
+    timeout_seconds: float | None
+    is_message: Annotated[bool, Field(description="Whether it was sent as an event. It can then not be edited.")]
+    attempt: int
+    turn_id: str | None
+    result: StepResult | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class Playback(ResponseModel):
+    type: Literal["session_playback"]
+    session_id: str
+    playing: bool
+    next_steps: Annotated[int, Field(description="How many steps a paused session may still start.")]
+    pause_reason: Literal["requested", "step_failed"] | None
+
+
 class FileChangeAnswer(ResponseModel):
     path: Annotated[str, Field(description="Bytes that are not valid UTF-8 are escaped as `\\xNN`.")]
     old_path: Annotated[str | None, Field(description="The previous path of a renamed file.")]

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditReads, AuditUnit
@@ -28,7 +28,10 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy
+
+PlaybackAction = Literal["play", "pause", "next"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,51 @@ class EventPage:
     """The thread of a subagent. None: the primary thread, which is the session's own event list."""
 
 
-class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, MemberReads, Protocol):
+class StepReads(Protocol):
+    async def step(self, principal: Principal, session_id: str, step_id: str) -> Step: ...
+    async def steps(
+        self, principal: Principal, session_id: str, *, states: Sequence[StepState], limit: int, after: int | None
+    ) -> Sequence[Step]:
+        """Return steps in the order of the queue. `after` is a sort key."""
+
+    async def playback(self, principal: Principal, session_id: str) -> Playback: ...
+
+
+class StepUnit(Protocol):
+    """Changes to a queue. Only pending steps can be changed."""
+
+    async def add_steps(
+        self,
+        principal: Principal,
+        session_id: str,
+        definitions: Sequence[tuple[StepDefinition, JsonObject]],
+        *,
+        before: str | None,
+    ) -> tuple[Sequence[Step], AcceptedInputs]:
+        """Add steps at the end of the queue, or before another step. Each comes with the overrides of its turn."""
+
+    async def edit_step(
+        self, principal: Principal, session_id: str, step_id: str, change: Callable[[Step], StepDefinition]
+    ) -> tuple[Step, AcceptedInputs]: ...
+    async def move_step(
+        self, principal: Principal, session_id: str, step_id: str, *, before: str | None
+    ) -> tuple[Step, AcceptedInputs]:
+        """Move a step before another one, or to the end."""
+
+    async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]: ...
+    async def submit_result(
+        self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
+    ) -> tuple[Step, AcceptedInputs]:
+        """Submit the result of an external step, which is accepted once."""
+
+    async def change_playback(
+        self, principal: Principal, session_id: str, action: PlaybackAction
+    ) -> tuple[Playback, AcceptedInputs]: ...
+
+
+class Reads(
+    ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, MemberReads, StepReads, Protocol
+):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(
@@ -159,7 +206,7 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, Protocol):
     """One transaction of the API."""
 
     @property

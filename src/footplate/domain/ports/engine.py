@@ -21,6 +21,7 @@ from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOut
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
+from footplate.domain.sessions.steps import ClaimedStep
 from footplate.domain.sessions.turns import TurnOutcome
 
 
@@ -73,6 +74,8 @@ class Claim:
     """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
     """In a fork: when it was created. Older resources come from its parent."""
+    step: ClaimedStep | None = None
+    """The step of the queue that the turn runs. None: it processes a message that was sent as an event."""
     frees_turn_slot: bool = False
     """Whether a turn of the organisation may wait for the end of this one, because concurrent turns are limited."""
 
@@ -82,6 +85,17 @@ class NothingToClaim:
     """There was nothing to claim."""
 
     positions: Sequence[Position] = ()
+    retry_after: float | None = None
+    """Seconds until the next step may run again after a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTurn:
+    positions: Sequence[Position]
+    has_more: bool
+    """Whether the session has more work."""
+    retry_after: float | None = None
+    """Seconds until the step of the turn runs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +124,7 @@ class TurnStore(Protocol):
         files: Sequence[TreeSnapshot] = (),
     ) -> Sequence[Position]: ...
     async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
-    async def finish(
-        self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()
-    ) -> tuple[Sequence[Position], bool]: ...
+    async def finish(self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()) -> FinishedTurn: ...
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
     async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
@@ -124,6 +136,9 @@ class TurnStore(Protocol):
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
     async def store_output(self, claim: Claim, output: FullOutput) -> str: ...
+    async def load_output(self, key: str, max_bytes: int) -> bytes:
+        """Return the start of a stored output, at most `max_bytes`."""
+
     async def claim_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
     async def find_decision(self, claim: Claim, event_id: str) -> Event | None:
         """Return the decision on the call of this event. None: it is pending."""

@@ -16,6 +16,7 @@ from footplate.domain.policy.permissions import Decision
 from footplate.domain.ports.model_transport import ModelTransport
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, PreviewType, Usage
+from footplate.domain.sessions.steps import ClaimedStep
 from footplate.domain.sessions.turns import TurnOutcome
 
 
@@ -326,6 +327,8 @@ class TurnContext:
     """The same for a message that joins a running turn, which must not fail because of it: an attachment that cannot be
     used is replaced by a text that says so. Append everything that is finished before you call it, because it may wait
     for URLs."""
+    step: ClaimedStep | None = None
+    """The step of the queue that the turn runs. None: the input is a message that was sent as an event."""
     superseded_events: Sequence[Event] = ()
     """Approval requests and decisions of a waiting turn that this turn superseded."""
     held_approvals: HeldApprovals | None = None

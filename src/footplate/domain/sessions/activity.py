@@ -34,6 +34,7 @@ class ActivityFacts:
     any_worker_alive: bool
     author_disabled: bool = False
     """Whether the next message has to wait because its author is disabled."""
+    is_paused: bool = False
     last_turn: str | None
     """The status of the last turn if it has ended. None: there is no turn."""
 
@@ -56,4 +57,6 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one re
         return Activity(ActivityState.STALLED, StallReason.AUTHOR_DISABLED)
     if facts.has_open_turn:
         return Activity(ActivityState.WAITING_FOR_RESULT)
+    if facts.is_paused:
+        return Activity(ActivityState.PAUSED)
     return Activity(ActivityState(facts.last_turn)) if facts.last_turn else Activity(ActivityState.NEW)

@@ -28,6 +28,8 @@ class ActivityState(StrEnum):
     RETRYING = "retrying"
     WAITING_FOR_APPROVAL = "waiting_for_approval"
     WAITING_FOR_RESULT = "waiting_for_result"
+    PAUSED = "paused"
+    """Its steps wait until a client plays it."""
     STALLED = "stalled"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -76,6 +78,8 @@ class WhenBusy(StrEnum):
     STEER = "steer"
     INTERRUPT = "interrupt"
     REJECT = "reject"
+    WAIT = "wait"
+    """Only for steps that clients add to the queue: they never interrupt or join a turn, or end one that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,10 @@ class TurnOutcome:
     error_type: str | None = None
     error_message: str | None = None
     data: JsonObject = field(default_factory=dict)
+    step_failed: bool = False
+    """The turn completed, but what it ran did not succeed: a command, or work that a client did."""
+    may_retry: bool = True
+    """Whether repeating a failed step could help. Not after a denial, or an error of the request itself."""
 
     @property
     def stop_reason(self) -> JsonObject:

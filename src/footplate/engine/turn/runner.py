@@ -7,7 +7,7 @@ outcome is committed in one database transaction, after all commands of the turn
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -44,6 +44,7 @@ from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
 from footplate.engine.turn.held_approvals import TurnHeldApprovals
 from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
+from footplate.engine.turn.step_content import prepare_step_content
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources
@@ -128,6 +129,10 @@ class TurnRunner:
         await live.publish(claim.positions)
         if isinstance(claim, NothingToClaim):
             await live.aclose()
+            if claim.retry_after is not None:
+                return RetryTurn(
+                    claim.retry_after, "The next step is repeated after a failure, and waits for its time."
+                )
             return TurnEnded(has_more=False)
         if claim.attempt > 1:
             live.flush()  # the next event may take long
@@ -206,7 +211,7 @@ class _Turn:
         except FootplateError as error:
             kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
             await self._rescue_files()
-            return await self._commit(_failed_outcome(kind, error.advice))
+            return await self._commit(replace(_failed_outcome(kind, error.advice), may_retry=False))
         except Exception:
             log.exception("turn crashed", action="turn.crashed")
             return await self._retry_or_fail(
@@ -315,6 +320,7 @@ class _Turn:
         )
         messages = await attachments.write_missing_resources(claim, self._services.turns.last_completed)
         warm_process, resources.warm_process = resources.warm_process, None  # from here on it belongs to the harness
+        step_content = await prepare_step_content(claim, self._services.turns, self._log, turn_events)
         gate = self._services.gate_factory.create_gate(claim, resources.environment)
         hooks = TurnHooks(gate, attachments)
         context = TurnContext(
@@ -323,7 +329,8 @@ class _Turn:
             turn_id=claim.turn_id,
             attempt=claim.attempt,
             config=claim.config,
-            content=[*claim.content, *messages],
+            content=[*claim.content, *step_content, *messages],
+            step=claim.step,
             history=await self._services.conversations.load(claim),
             turn_events=turn_events,
             superseded_events=await self._services.turns.superseded_events(claim)
@@ -376,15 +383,17 @@ class _Turn:
     async def _commit(self, outcome: TurnOutcome) -> TurnEnded | RetryTurn:
         await failpoints.hit("before_turn_commit")
         try:
-            positions, more = await self._services.turns.finish(self._claim, outcome, self._final_snapshots)
+            finished = await self._services.turns.finish(self._claim, outcome, self._final_snapshots)
         except Fenced as error:
             return _retry_lost_turn(error)
         self._telemetry.record_outcome(outcome)
         if self._log.files is not None:
             self._log.files.mark_committed(self._final_snapshots)
         await failpoints.hit("after_turn_commit")
-        await self._live.publish(positions)
-        return TurnEnded(has_more=more)
+        await self._live.publish(finished.positions)
+        if finished.retry_after is not None and finished.has_more:
+            return RetryTurn(finished.retry_after, "The step failed, and is repeated.")
+        return TurnEnded(has_more=finished.has_more)
 
     @property
     def _elapsed(self) -> float:

@@ -5,7 +5,7 @@ from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.sessions.turns import TurnOutcome
-from footplate.harness import model_failure_text, turn_outcome_factories
+from footplate.harness import turn_outcome_factories
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 
 _FINISH_REASONS: Final = {
@@ -33,7 +33,7 @@ def finished(text: str, stop_reason: str | None = None) -> TurnOutcome:
 def failure_error(ended: RunEnded, limited_until: float | None) -> Temporary | ModelRefused:
     """The error for a failed run. Its class decides whether the engine retries."""
     status = ended.status
-    text = model_failure_text.describe_failure(status, ended.text or ended.subtype, source="Claude Code")
+    text = turn_outcome_factories.describe_failure(status, ended.text or ended.subtype, source="Claude Code")
     if status == _TOO_MANY:
         wait = max(limited_until - time.time(), 0.0) if limited_until is not None else None
         return RateLimited(text, retry_after=wait)

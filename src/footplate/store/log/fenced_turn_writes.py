@@ -18,17 +18,19 @@ from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.approvals import DECIDED_BY_TURN
-from footplate.domain.ports.engine import Claim
+from footplate.domain.ports.engine import Claim, FinishedTurn
 from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
 from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.steps import MESSAGE, StepEnd, decide_end
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
 from footplate.store.log.fork_history import ForkHistory
+from footplate.store.log.step_queue import end_claimed_step, ended_event
 from footplate.store.log.turn_claims import content_blocks, find_unresolved_calls
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
@@ -95,21 +97,23 @@ class Turns:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
         return BaseCommit.load(row["base"]) or base
 
-    async def finish(
-        self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()
-    ) -> tuple[Sequence[Position], bool]:
-        """Ends the turn in one commit. Returns its last positions, and whether the session has more work."""
+    async def finish(self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()) -> FinishedTurn:
+        """Ends the turn, and its step, in one commit."""
+        step = claim.step
+        end = decide_end(step.definition if step else MESSAGE, step.attempt if step else 1, outcome)
         last_events = []
         if outcome.error_type is not None:
             status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
             last_events.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
         idle = events.status_idle(outcome.stop_reason)
+        if step is not None and outcome.status is not TurnStatus.AWAITING:
+            last_events.append(ended_event(step.id, end.state, outcome.error_message))
         more = True  # also after a lost acknowledgement: an unnecessary check finds no work
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
-            if outcome.status is not TurnStatus.AWAITING and not files:
-                done = await self._finish_in_one_statement(connection, claim, outcome, [*last_events, idle])
+            if outcome.status is not TurnStatus.AWAITING and not files and step is None:
+                done = await self._finish_in_one_statement(connection, claim, outcome, end, [*last_events, idle])
                 if done is not None:
                     positions, more = done
                     return positions
@@ -123,6 +127,8 @@ class Turns:
                 )
                 if new or files:
                     positions += await append_batch(connection, self._objects, claim, AppendBatch(new, files=files))
+                if step is not None and outcome.status is not TurnStatus.AWAITING:
+                    positions += await end_claimed_step(connection, claim, step, end)
                 found = await connection.fetchval(
                     SQL["end_turn"],
                     claim.session_id,
@@ -132,14 +138,16 @@ class Turns:
                     _result_json(final_outcome),
                     outcome.status is not TurnStatus.AWAITING,
                     continues,
+                    end.state,
                 )
                 more = bool(found)
                 return positions
 
-        return await self._commit_with_retries(commit, claim, [*last_events, idle]), more
+        positions = await self._commit_with_retries(commit, claim, [*last_events, idle])
+        return FinishedTurn(positions, more, end.retry_after)
 
     async def _finish_in_one_statement(
-        self, connection: Connection, claim: Claim, outcome: TurnOutcome, last_events: Sequence[Event]
+        self, connection: Connection, claim: Claim, outcome: TurnOutcome, end: StepEnd, last_events: Sequence[Event]
     ) -> tuple[Sequence[Position], bool] | None:
         """Ends the turn in one statement. Returns None if an interrupt must be consumed first or the claim is stale."""
         fitted = [
@@ -158,6 +166,7 @@ class Turns:
             [text for text, _ in fitted],
             [key for _, key in fitted],
             claim.controls_seq,
+            end.state,
         )
         return None if row is None else (positions_of_appended(claim, last_events, row), bool(row["more"]))
 
@@ -209,6 +218,14 @@ class Turns:
         key = f"{claim.organisation}/{claim.session_id}/{ids.new_id('output')}.txt"
         await self._objects.write_object(key, _read_chunks(output))
         return key
+
+    async def load_output(self, key: str, max_bytes: int) -> bytes:
+        data = bytearray()
+        async for chunk in self._objects.read_chunks(key):
+            data += chunk
+            if len(data) >= max_bytes:
+                break
+        return bytes(data[:max_bytes])
 
     async def claim_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
         """Adds queued steering messages to the turn. Returns those of earlier attempts again, because such an attempt
@@ -363,7 +380,7 @@ class Turns:
 
 def _result_json(outcome: TurnOutcome) -> JsonObject:
     return {
-        "success": outcome.status is TurnStatus.COMPLETED,
+        "success": outcome.status is TurnStatus.COMPLETED and not outcome.step_failed,
         "text": outcome.text,
         "error": outcome.error_message,
         "pending": list(outcome.pending),

@@ -229,14 +229,15 @@ def _plan_input(
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"] or head["waits_for"] is not None
     if item.type == events.USER_MESSAGE:
-        if busy and item.when_busy is WhenBusy.REJECT:
+        may_start = head["playing"] or head["next_steps"] > 0
+        if (busy or not may_start) and item.when_busy is WhenBusy.REJECT:
             raise Conflict(
-                f"Session {head['session_id']!r} is busy, and the message has when_busy set to reject.",
+                f"Session {head['session_id']!r} is busy or paused, and the message has when_busy set to reject.",
                 help_text="Wait for session.status_idle, or send the message with when_busy set to queue, steer or "
                 "interrupt.",
             )
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
-        return _InputPlan(event, item, processed=False, step=True, wake=True, control=control)
+        return _InputPlan(event, item, processed=False, step=True, wake=may_start, control=control)
     if item.type == events.USER_INTERRUPT:
         return _InputPlan(event, item, processed=not busy, control=busy)
     if item.type in _CALL_RESPONSES:
@@ -298,27 +299,41 @@ async def _write_plans(
 
 async def append_notice(connection: Connection, principal: Principal, session_id: str, event: Event) -> AcceptedInputs:
     """Appends an event that the API itself creates, such as `session.updated`. The caller holds the head's lock."""
+    positions = await append_events(connection, principal.organisation, principal.id, session_id, [event])
+    return AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=positions)
+
+
+async def append_events(
+    connection: Connection,
+    organisation: str,
+    principal_id: str | None,
+    session_id: str,
+    new_events: Sequence[Event],
+    *,
+    processed: bool = True,
+) -> Sequence[Position]:
+    """Appends events without an epoch. The caller holds the head's lock."""
+    nothing = [None] * len(new_events)
     rows = await connection.fetch(
         SQL["append_input"],
         session_id,
-        principal.organisation,
-        [event.id],
-        [event.type],
-        [_json_text(event.body)],
-        [True],
+        organisation,
+        [event.id for event in new_events],
+        [event.type for event in new_events],
+        [_json_text(event.body) for event in new_events],
+        [processed] * len(new_events),
         False,
         False,
-        principal.id,
+        principal_id,
         [],
         [],
-        [None],
-        [None],
-        [None],
+        nothing,
+        nothing,
+        nothing,
         None,
     )
-    return AcceptedInputs(
-        organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])]
-    )
+    by_id = {row["event_id"]: row for row in rows}
+    return [_position(event, by_id[event.id]) for event in new_events]
 
 
 def _json_text(value: JsonObject) -> str:

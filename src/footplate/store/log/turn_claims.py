@@ -18,15 +18,17 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
-from footplate.domain.sessions import events
+from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.events import Event, Position
-from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.domain.sessions.steps import ClaimedStep, StepKind, StepState
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
 from footplate.store.log.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.fork_history import ForkHistory
+from footplate.store.log.step_queue import end_unstarted_step, find_early_end, load_claimed_step
 from footplate.store.object_store import Objects
 from footplate.store.resources.limits import LimitStore, lock_limit
 from footplate.store.resources.projects import load_session_projects
@@ -116,6 +118,8 @@ class Claims:
         found = await self._find_work(connection, head, organisation, session_id, worker)
         if isinstance(found, NothingToClaim):
             await connection.execute(SQL["release_head"], session_id, head["epoch"])
+            if found.retry_after is not None:
+                await connection.execute(SQL["wait_for_retry"], session_id, head["epoch"], found.retry_after)
         elif limits is not None and head["old_status"] == "idle":
             await check_turn_slots(connection, limits, session_id, head["old_wake_at"])
         return found
@@ -158,20 +162,34 @@ class Claims:
             if not remaining:
                 return await self._resume_turn(connection, head, turn)
             step = await _find_next_step(connection, head, session_id)
-            if step is None:
+            if step is None or step["when_busy"] == WhenBusy.WAIT:
                 return await self._update_pending_calls(connection, head, turn, remaining)
             content = content_blocks(await self._load_input_body(step))
             await _supersede_turn(connection, head, turn)
             claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
             return replace(claim, superseded_harness=turn["config"]["harness"])
-        step = await _find_next_step(connection, head, session_id)
-        if step is None:
-            return NothingToClaim()
-        content = content_blocks(await self._load_input_body(step))
-        claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
-        assert claim is not None
-        return claim
+        return await self._start_next_step(connection, head, organisation, session_id, worker)
+
+    async def _start_next_step(
+        self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
+    ) -> Claim | NothingToClaim:
+        """Starts the next step whose condition is true. Steps before it are skipped."""
+        positions: list[Position] = []
+        while (step := await _find_next_step(connection, head, session_id)) is not None:
+            if (step["wait_seconds"] or 0.0) > 0:
+                return NothingToClaim(positions, retry_after=step["wait_seconds"])
+            claimed = await load_claimed_step(connection, session_id, step)
+            if claimed is not None and (early_end := find_early_end(claimed)) is not None:
+                positions += await end_unstarted_step(connection, organisation, session_id, claimed, *early_end)
+                if early_end[0].pauses:
+                    break
+                continue
+            content = content_blocks(await self._load_input_body(step)) if claimed is None else ()
+            claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker, claimed)
+            assert claim is not None
+            return replace(claim, positions=[*positions, *claim.positions])
+        return NothingToClaim(positions)
 
     async def _begin_turn(
         self,
@@ -182,6 +200,7 @@ class Claims:
         organisation: str,
         session_id: str,
         worker: str,
+        claimed: ClaimedStep | None = None,
         *,
         expected_seq: int | None = None,
     ) -> Claim | None:
@@ -192,7 +211,7 @@ class Claims:
         ending a turn locks a row of `usage_by_day` that other sessions may wait for.
         """
         projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
-        config = replace(self._config(step, step["overrides"]), projects=projects)
+        config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
@@ -210,11 +229,13 @@ class Claims:
             config.timeout_seconds,
             worker,
             expected_seq,
+            step["sort_key"],
+            input_type := events.USER_MESSAGE if claimed is None else steps.CREATED,
         )
         if row is None:
             return None
         now = row["created_at"]
-        input_event = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
+        input_event = Event(input_type, step["input_body"], step["event_id"])
         return Claim(
             organisation=organisation,
             session_id=session_id,
@@ -241,12 +262,13 @@ class Claims:
             trace=step["traceparent"],
             remaining_seconds=config.timeout_seconds,
             carried=carried,
+            step=claimed,
         )
 
     async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_for_stored_turn(head, turn)
         projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
-        content = content_blocks(await self._load_input_body(turn))
+        content = content_blocks(await self._load_input_body(turn)) if turn["definition"] is None else ()
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
         )
@@ -264,6 +286,7 @@ class Claims:
             forked_at=turn["forked_at"],
             context=turn["context"],
             trace=turn["traceparent"],
+            step=await load_claimed_step(connection, turn["session_id"], turn, is_running=True),
             carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":
@@ -298,12 +321,28 @@ class Claims:
 
 
 async def _find_next_step(connection: Connection, head: Row, session_id: str) -> Row | None:
-    """Returns the next queued step, unless its author is disabled and has no successor. Then the session waits."""
-    step = await connection.fetchrow(SQL["next_step"], session_id)
+    """Returns the next pending step, unless the session is paused, or the author is disabled and has no successor. Then
+    the session waits.
+    """
+    step = await connection.fetchrow(SQL["next_step"], session_id) if head["may_start"] else None
     if step is not None and step["author_id"] == "":
         await connection.execute(SQL["wait_for_author"], session_id, head["epoch"], step["sender_id"])
         return None
     return step
+
+
+def _config_of_step(config: ResolvedConfig, step: ClaimedStep | None) -> ResolvedConfig:
+    """Returns the configuration with the harness and the time limit of the step."""
+    if step is None:
+        return config
+    definition = step.definition
+    return replace(
+        config,
+        harness=steps.HARNESSES.get(definition.kind, config.harness),
+        # A command has its own time limit, after which its output is kept.
+        timeout_seconds=(definition.timeout_seconds if definition.kind is StepKind.PROMPT else None)
+        or config.timeout_seconds,
+    )
 
 
 async def _find_carried_positions(
@@ -356,7 +395,15 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
     """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
     await connection.fetchval(
-        SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True, False
+        SQL["end_turn"],
+        turn["session_id"],
+        head["epoch"],
+        turn["id"],
+        TurnStatus.COMPLETED,
+        result,
+        True,
+        False,
+        StepState.COMPLETED,
     )
 
 

@@ -31,7 +31,7 @@ from session_heads h
 left join archives a on a.session_id = h.session_id
 where h.session_id = $1 and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
   and h.seq > coalesce(a.last_seq, 0)
-  and not exists (select from steps s where s.session_id = $1 and s.position > h.taken_position and s.state = 'queued')
+  and not exists (select from steps s where s.session_id = $1 and s.sort_key > h.taken_position and s.state = 'pending')
   and not exists (select from stretches f where f.owner = $1)
   and exists (
       select from events e where e.session_id = $1 and e.seq = h.seq and e.created_at < now() - $2::interval)

@@ -42,7 +42,7 @@ join sessions s on s.id = h.session_id
 left join archives a on a.session_id = h.session_id
 left join events e on e.session_id = h.session_id and e.seq = h.seq
 where h.session_id = any($1::text[]) and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
-  and not exists (select from steps t where t.session_id = h.session_id and t.position > h.taken_position and t.state = 'queued')
+  and not exists (select from steps t where t.session_id = h.session_id and t.sort_key > h.taken_position and t.state = 'pending')
   and not exists (select from stretches f where f.owner = h.session_id)
   and greatest(coalesce(e.created_at, a.last_event_at, a.created_at, s.created_at), h.claimed_at) < now() - $2::interval
 

@@ -38,7 +38,7 @@ from active_sessions a
 cross join lateral (select * from session_heads where session_id = a.session_id limit 1) h
 cross join lateral (
     select * from steps
-    where session_id = h.session_id and position between h.taken_position + 1 and h.seq and state = 'queued' offset 0
+    where session_id = h.session_id and sort_key between h.taken_position + 1 and h.seq and state = 'pending' offset 0
 ) s
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
 where a.organisation = $1

@@ -26,8 +26,8 @@ with head as (
     unnest($3::text[], $4::text[], $5::text[], $6::boolean[], $12::text[], $13::text[], $14::text[]) with ordinality
         as b (event_id, type, body, processed, when_busy, overrides, context, n)
 ), new_steps as (
-    insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context, traceparent)
-    select $1, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json, $15::text
+    insert into steps (session_id, position, sort_key, organisation, kind, event_id, when_busy, overrides, context, traceparent)
+    select $1, seq, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json, $15::text
     from batch where when_busy is not null
 )
 insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key, entries)

@@ -81,7 +81,7 @@ from session s, head h
 -- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
 -- activity. Each is read by a primary key, and the last turn only if no turn is open.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
-       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred,
+       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
        h.turn_id is not null as has_open_turn,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null) as needs_approval,

@@ -1,9 +1,9 @@
 -- Turns, from claim to commit.
--- Queued steps have positions between `taken_position` and `seq`. The upper bound changes no result, but with both bounds the
+-- Pending steps have sort keys between `taken_position` and `seq`. The upper bound changes no result, but with both bounds the
 -- planner expects few rows and uses the index; with the lower one alone it may read every step of the session.
 
 -- name: claim_step
--- Claims an idle session with a queued step. While this waits for the head's lock, other transactions may commit changes that
+-- Claims an idle session whose next step is a message, without a transaction. While this waits for the head's lock, other transactions may commit changes that
 -- its snapshot does not show: a step, or other tools for the agent. Only the head is read anew. The result is therefore empty
 -- if `seq` has changed meanwhile, and an empty result does not mean that there is no work: the caller then runs `claim_head`.
 -- The wake flag stays set until `begin_turn`, so the sweep finds the session if this worker dies in between. A worker that is
@@ -12,14 +12,14 @@ with seen as (
     select seq from session_heads where session_id = $1
 ), old as (
     select session_id, seq, taken_position from session_heads
-    where session_id = $1 and organisation = $2 and turn_id is null
+    where session_id = $1 and organisation = $2 and turn_id is null and (playing or next_steps > 0)
     for update
 ), step as (
     select s.* from old cross join lateral (
-        select * from steps where session_id = $1 and position between old.taken_position + 1 and old.seq and state = 'queued'
-        order by position limit 1
+        select * from steps where session_id = $1 and sort_key between old.taken_position + 1 and old.seq and state = 'pending'
+        order by sort_key limit 1
     ) s
-    where acting_principal((select principal from events where session_id = $1 and seq = s.position)) is distinct from ''
+    where s.definition is null and acting_principal((select principal from events where session_id = $1 and seq = s.position)) is distinct from ''
 ), head as (
     update session_heads h
     set epoch = h.epoch + 1, holder = $3, claimed_at = now()
@@ -27,7 +27,7 @@ with seen as (
     where h.session_id = old.session_id and old.seq = seen.seq
     returning h.epoch, h.seq, h.entries, h.control_seq, null::text as old_holder
 )
-select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
+select head.*, step.position, step.sort_key, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
        e.object_key as input_object, e.created_at as accepted_at, acting_principal(e.principal) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
@@ -46,7 +46,7 @@ update session_heads h
 set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
-returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, old.status as old_status,
+returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, h.playing or h.next_steps > 0 as may_start, old.status as old_status,
           old.holder as old_holder, old.wake_at as old_wake_at
 
 -- name: lease_lives
@@ -58,7 +58,7 @@ update session_heads set holder = null where session_id = $1 and epoch = $2
 -- name: turn_of_head
 select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, e.body as input_body,
        e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at,
-       t.principal as author_id, p.name as author_name, p.kind as author_kind
+       st.kind, st.name, st.definition, st.event_id, st.attempts, st.sort_key, t.principal as author_id, p.name as author_name, p.kind as author_kind
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
@@ -71,16 +71,17 @@ select max(started_at) as started_at from turns where session_id = $1 and status
 
 -- name: next_step
 -- The author is empty if the sender is disabled and has no successor: then the step has to wait.
-select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, e.principal as sender_id, acting_principal(e.principal) as author_id,
+select s.position, s.sort_key, s.event_id, s.overrides, s.context, s.traceparent, s.when_busy, s.kind, s.name, s.definition,
+       s.attempts, extract(epoch from s.not_before - now())::float8 as wait_seconds, e.body as input_body,
+       e.object_key as input_object, e.created_at as accepted_at, e.principal as sender_id, acting_principal(e.principal) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
 from session_heads h
 cross join lateral (
-    select * from steps where session_id = h.session_id and position between h.taken_position + 1 and h.seq and state = 'queued'
-    order by position limit 1
+    select * from steps where session_id = h.session_id and sort_key between h.taken_position + 1 and h.seq and state = 'pending'
+    order by sort_key limit 1
 ) s
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
@@ -104,14 +105,15 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 -- (null for a caller that holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, waits_for = null,
-        deferred = null, holder = $11
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $13, wake = false, wake_at = null, waits_for = null,
+        deferred = null, holder = $11, next_steps = greatest(next_steps - 1, 0)
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (
     insert into active_sessions (session_id, organisation) select $1, $2 from head on conflict do nothing
 ), step as (
-    update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
+    update steps set state = 'running', turn_id = $4, attempts = attempts + 1, not_before = null
+    from head where session_id = $1 and position = $5
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at, principal)
@@ -120,7 +122,7 @@ with head as (
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
-    select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json, entries from head
+    select $1, head.seq - 1, $2, $4, $6, $14, $5::bigint, now(), null::json, entries from head
     union all
     select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json, entries from head
 )
@@ -150,8 +152,7 @@ with turn as (
     where session_id = $1 and id = $3
     returning position, started_at
 ), step as (
-    update steps set state = case when $6 then 'done' else 'parked' end
-    where session_id = $1 and position = (select position from turn)
+    update steps set state = $8 where $6 and session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
 )
@@ -160,8 +161,8 @@ set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
     (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
-        select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
-    ) as more) work)
+        select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
+    ) and (h.playing or h.next_steps > 0) as more) work)
 from turn
 where h.session_id = $1 and h.epoch = $2
 returning h.wake as more
@@ -175,15 +176,15 @@ with head as (
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
         active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
-            select from steps q where q.session_id = $1 and q.position between h.taken_position + 1 and h.seq and q.state = 'queued'
-        ) as more) work)
+            select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
+        ) and (h.playing or h.next_steps > 0) as more) work)
     where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11
     returning seq, entries, wake
 ), turn as (
     update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
 ), step as (
     -- A subquery instead of a join, whose plan would read every step of the session.
-    update steps set state = 'done' where session_id = $1 and position = (select position from turn)
+    update steps set state = $12 where session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
 ), new_events as (
@@ -216,34 +217,38 @@ with head as (
 update turns t set handed_over = handed_over + 1 from head where t.session_id = head.session_id and t.id = $3
 
 -- name: steering
--- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another one, and up
--- to the first one whose author is disabled.
+-- Messages that may join the running turn: only from the front of the queue, so that no message overtakes another one, and up
+-- to the first one whose author is disabled. Steps that clients have added (`wait`) are not messages: they can be overtaken.
 select s.position, s.event_id, e.body, e.object_key
 from session_heads h
-join steps s on s.session_id = h.session_id and s.position > h.taken_position and s.state = 'queued' and s.when_busy = 'steer'
+join steps s on s.session_id = h.session_id and s.sort_key > h.taken_position and s.state = 'pending' and s.when_busy = 'steer'
 join events e on e.session_id = s.session_id and e.seq = s.position
 where h.session_id = $1
-  and s.position < coalesce(
-      (select min(q.position) from steps q join events f on f.session_id = q.session_id and f.seq = q.position
-       where q.session_id = $1 and q.position > h.taken_position and q.state = 'queued'
+  and s.sort_key < coalesce(
+      (select min(q.sort_key) from steps q join events f on f.session_id = q.session_id and f.seq = q.position
+       where q.session_id = $1 and q.sort_key > h.taken_position and q.state = 'pending' and q.when_busy <> 'wait'
          and (q.when_busy <> 'steer' or acting_principal(f.principal) = '')),
       9223372036854775807)
-order by s.position
+order by s.sort_key
 
 -- name: steered
+-- Steps that were overtaken stay behind `taken_position`.
 with head as (
-    update session_heads
-    set taken_position = (select max(position) from unnest($2::bigint[]) as taken (position)), waits_for = null
+    update session_heads h
+    set waits_for = null, taken_position = coalesce(
+        (select min(sort_key) - 1 from steps
+         where session_id = $1 and sort_key > h.taken_position and state = 'pending' and position <> all($2::bigint[])),
+        (select max(sort_key) from steps where session_id = $1 and position = any($2::bigint[])))
     where session_id = $1
 )
-update steps set state = 'done', turn_id = $3 where session_id = $1 and position = any($2::bigint[])
+update steps set state = 'completed', turn_id = $3 where session_id = $1 and position = any($2::bigint[])
 
 -- name: steered_into
 select s.position, s.event_id, e.body, e.object_key
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
-where s.session_id = $1 and s.turn_id = $2 and s.when_busy = 'steer' and s.state = 'done'
-order by s.position
+where s.session_id = $1 and s.turn_id = $2 and s.when_busy = 'steer' and s.state = 'completed'
+order by s.sort_key
 
 -- name: lock_epoch
 select control_seq from session_heads where session_id = $1 and epoch = $2 for update
@@ -260,7 +265,7 @@ order by e.seq
 
 -- name: wants_interrupt
 select exists (
-    select from steps where session_id = $1 and state = 'queued' and when_busy = 'interrupt' and position >= $2
+    select from steps where session_id = $1 and state = 'pending' and when_busy = 'interrupt' and position >= $2
 ) as wanted
 
 -- name: answered_calls

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from pydantic_ai import exceptions as pai
 
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
-from footplate.harness import model_failure_text
+from footplate.harness import turn_outcome_factories
 
 _Rule: TypeAlias = "tuple[type[pai.ModelAPIError], type[Temporary | ModelRefused], str]"
 
@@ -71,4 +71,4 @@ def _error_text(error: pai.ModelAPIError) -> str:
     inner = body.get("error", body) if isinstance(body, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None
     status = error.status_code if isinstance(error, pai.ModelHTTPError) else None
-    return model_failure_text.describe_failure(status, str(message or error.message), source="The provider")
+    return turn_outcome_factories.describe_failure(status, str(message or error.message), source="The provider")

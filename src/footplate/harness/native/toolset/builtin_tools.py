@@ -104,12 +104,20 @@ async def _bash(environment: Environment, tool_input: Bash) -> ToolOutput:
     if not tool_input.command:
         raise ToolFailure("The input must contain a command, or restart: true.")
     timeout = tool_input.timeout_ms / 1000 if tool_input.timeout_ms else DEFAULT_TIMEOUT
-    result = await environment.shell(tool_input.command, timeout=timeout)
+    return describe_command(await environment.shell(tool_input.command, timeout=timeout), timeout)
+
+
+def describe_command(
+    result: CommandResult, command_timeout: float, *, logged_characters: int = _LOGGED_STREAM_LIMIT
+) -> ToolOutput:
+    """Describes a finished command, for the model and for the log."""
     notes = [_decode(result.stdout), _decode(result.stderr)]
     if result.truncated:
         notes.append("[the output was too long and was truncated]")
     if result.timed_out:
-        notes.append(f"[timed out after {timeout:g} s; the shell was killed, and the next command starts in a new one]")
+        notes.append(
+            f"[timed out after {command_timeout:g} s; the shell was killed, and the next command starts in a new one]"
+        )
     elif result.exit_code is None:
         notes.append("[the shell exited; the next command starts in a new one]")
     elif result.exit_code != 0:
@@ -119,17 +127,17 @@ async def _bash(environment: Environment, tool_input: Bash) -> ToolOutput:
     return ToolOutput(
         _text_output(_join_output(notes)).content,
         is_error=result.exit_code != 0,
-        command=_command_details(result),
+        command=_command_details(result, logged_characters),
         full_output=result.full_outputs,
     )
 
 
-def _command_details(result: CommandResult) -> JsonObject:
+def _command_details(result: CommandResult, logged_characters: int) -> JsonObject:
     """The command's result for the log, with stdout and stderr separate."""
     streams: dict[str, Json] = {}
     for name, printed in (("stdout", result.stdout), ("stderr", result.stderr)):
         full_output = result.full_outputs.get(name)
-        text = truncate(_decode(printed), _LOGGED_STREAM_LIMIT)
+        text = truncate(_decode(printed), logged_characters)
         streams[name] = {"text": text, "bytes": full_output.size if full_output else len(printed)}
     return {
         "status": result.status,

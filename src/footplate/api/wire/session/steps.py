@@ -1,0 +1,254 @@
+"""Wire models of the steps in a session's queue, a Footplate extension of the reference API."""
+
+from dataclasses import replace
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_fields
+from footplate.api.wire.request_base import (
+    Body,
+    Id,
+    Parameters,
+    Text,
+    dump_sent_fields,
+    optional_timestamp,
+    timestamp,
+)
+from footplate.api.wire.session.content import MessageContent
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions import step_references, steps
+from footplate.domain.sessions.steps import OnFailure, Playback, Step, StepDefinition, StepKind, StepState
+from footplate.gate.shell import step_references as shell_references
+
+MAX_STEPS = 100
+_State = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
+
+
+def _check_condition(expression: str) -> str:
+    try:
+        step_references.check_condition(expression, where="condition")
+    except InvalidRequest as error:
+        raise ValueError(error.message.partition(": ")[2]) from error
+    return expression
+
+
+def _check_command(command: str) -> str:
+    try:
+        shell_references.check_command(command)
+    except InvalidRequest as error:
+        raise ValueError(f"{error.message.partition(': ')[2]}. {error.help_text}") from error
+    return command
+
+
+def _check_text(text: str) -> str:
+    try:
+        step_references.find_references(text, where="text")
+    except InvalidRequest as error:
+        raise ValueError(f"{error.message.partition(': ')[2]}. {error.help_text}") from error
+    return text
+
+
+StepName = Annotated[
+    str,
+    StringConstraints(pattern=f"^{step_references.NAME_PATTERN}$"),
+    Field(description="Later steps refer to the result by this name. The last step with the name counts."),
+]
+Condition = Annotated[
+    Text,
+    StringConstraints(max_length=step_references.MAX_CONDITION),
+    AfterValidator(_check_condition),
+    Field(description="A CEL expression over `steps`. The step is skipped if it is false."),
+]
+Command = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_command)]
+ReferenceText = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_text)]
+Seconds = Annotated[float, Field(gt=0, le=604_800, strict=False)]
+
+
+class _StepFields(Body):
+    name: StepName | None = None
+    condition: Condition | None = None
+    on_failure: Annotated[
+        Literal["stop", "continue", "retry"],
+        Field(description="`stop` pauses the session. `retry` repeats the step, then pauses the session."),
+    ] = "stop"
+    max_attempts: Annotated[int, Field(ge=1, le=20, description="For `retry`.")] = steps.DEFAULT_ATTEMPTS
+    timeout_seconds: Seconds | None = None
+
+    def to_definition(self) -> StepDefinition:
+        raise NotImplementedError
+
+    def _define(self, kind: StepKind) -> StepDefinition:
+        return StepDefinition(
+            kind=kind,
+            name=self.name,
+            condition=self.condition,
+            on_failure=OnFailure(self.on_failure),
+            max_attempts=self.max_attempts,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+    @property
+    def overrides_of_turn(self) -> JsonObject:
+        return {}
+
+
+class PromptStep(_StepFields):
+    """A message to the agent. References are replaced in its texts."""
+
+    kind: Literal["prompt"]
+    content: MessageContent | ReferenceText
+    overrides: TurnOverrides | None = None
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        for block in self.content if isinstance(self.content, list) else ():
+            _check_text(str(getattr(block, "text", "")))
+        return self
+
+    def to_definition(self) -> StepDefinition:
+        content: list[JsonObject] = (
+            [{"type": "text", "text": self.content}]
+            if isinstance(self.content, str)
+            else [dump_sent_fields(block) for block in self.content]
+        )
+        return replace(self._define(StepKind.PROMPT), content=tuple(content))
+
+    @property
+    def overrides_of_turn(self) -> JsonObject:
+        return normalise_definition_fields(self.overrides) if self.overrides is not None else {}
+
+
+class ShellStep(_StepFields):
+    """A command in the session's environment, without a model."""
+
+    kind: Literal["shell"]
+    command: Command
+
+    def to_definition(self) -> StepDefinition:
+        return replace(self._define(StepKind.SHELL), command=self.command)
+
+
+class ExternalStep(_StepFields):
+    """Work that a client does. The session waits until the result is submitted."""
+
+    kind: Literal["external"]
+    instructions: ReferenceText | None = None
+
+    def to_definition(self) -> StepDefinition:
+        return replace(self._define(StepKind.EXTERNAL), instructions=self.instructions or "")
+
+
+NewStep: TypeAlias = PromptStep | ShellStep | ExternalStep
+
+
+class AddSteps(Body):
+    steps: Annotated[list[Annotated[NewStep, Field(discriminator="kind")]], Field(min_length=1, max_length=MAX_STEPS)]
+    before: Annotated[Id | None, Field(description="A pending step. Without it, the steps are added at the end.")] = (
+        None
+    )
+
+
+class EditStep(Body):
+    """The fields that are sent replace those of the step."""
+
+    name: StepName | None = None
+    condition: Condition | None = None
+    on_failure: Literal["stop", "continue", "retry"] = "stop"
+    max_attempts: Annotated[int, Field(ge=1, le=20)] = steps.DEFAULT_ATTEMPTS
+    timeout_seconds: Seconds | None = None
+    content: MessageContent | ReferenceText | None = None
+    command: Command | None = None
+    instructions: ReferenceText | None = None
+
+    def apply(self, step: Step) -> StepDefinition:
+        old, sent = step.definition, self.model_fields_set
+        allowed = {StepKind.PROMPT: "content", StepKind.SHELL: "command", StepKind.EXTERNAL: "instructions"}[old.kind]
+        if foreign := sorted(sent & ({"content", "command", "instructions"} - {allowed})):
+            raise InvalidRequest(
+                f"{foreign[0]}: a step of kind {old.kind.value} has no such field",
+                field=foreign[0],
+                help_text=f"It has `{allowed}`.",
+            )
+        common = {name: getattr(self, name) for name in sent & {"name", "condition", "max_attempts", "timeout_seconds"}}
+        new = replace(old, **common)
+        if "on_failure" in sent:
+            new = replace(new, on_failure=OnFailure(self.on_failure))
+        if "content" in sent and self.content is not None:
+            prompt = PromptStep(kind="prompt", content=self.content)
+            new = replace(new, content=prompt.to_definition().content)
+        if "command" in sent and self.command is not None:
+            new = replace(new, command=self.command)
+        if "instructions" in sent:
+            new = replace(new, instructions=self.instructions or "")
+        return new
+
+
+class MoveStep(Body):
+    before: Annotated[Id | None, Field(description="A pending step, or null for the end of the queue.")]
+
+
+class SubmitResult(Body):
+    """The result of an external step."""
+
+    status: Literal["completed", "failed", "timed_out"]
+    stdout: Annotated[str, StringConstraints(max_length=50_000)] = ""
+    stderr: Annotated[str, StringConstraints(max_length=50_000)] = ""
+    exit_code: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = None
+    duration_ms: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    error_message: Annotated[str | None, StringConstraints(max_length=10_000)] = None
+
+    def to_command(self) -> JsonObject:
+        """Returns the result in the form in which commands are logged."""
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "duration_ms": self.duration_ms,
+            "error": self.error_message,
+            "stdout": {"text": self.stdout, "bytes": len(self.stdout.encode())},
+            "stderr": {"text": self.stderr, "bytes": len(self.stderr.encode())},
+        }
+
+
+class ListSteps(Parameters):
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    page: Text | None = None
+    states: Annotated[list[_State], Field(alias="states[]", default_factory=list)]
+
+    @property
+    def parsed_states(self) -> list[StepState]:
+        return [StepState(state) for state in self.states]
+
+
+def serialize_step(step: Step) -> JsonObject:
+    definition = step.definition
+    has_ended = step.state not in {StepState.PENDING, StepState.RUNNING}
+    return {
+        "id": step.id,
+        "type": "step",
+        "session_id": step.session_id,
+        "kind": definition.kind.value,
+        "name": definition.name,
+        "state": step.state.value,
+        "waiting_for": step.waiting_for,
+        "sort_key": step.sort_key,
+        **definition.dump(),
+        "is_message": step.is_message,
+        "attempt": step.attempt,
+        "turn_id": step.turn_id,
+        "result": steps.result_fields(step) if has_ended and step.turn_id is not None else None,
+        "created_at": timestamp(step.created_at),
+        "started_at": optional_timestamp(step.started_at),
+        "ended_at": optional_timestamp(step.ended_at),
+    }
+
+
+def serialize_playback(session_id: str, playback: Playback) -> JsonObject:
+    return {
+        "type": "session_playback",
+        "session_id": session_id,
+        "playing": playback.playing,
+        "next_steps": playback.next_steps,
+        "pause_reason": None if playback.reason is None else playback.reason.value,
+    }

@@ -1,0 +1,235 @@
+"""The steps of a session's queue: what each one does, its states, and what happens after it fails.
+
+A step is a prompt for the agent, a shell command, or work that a client does elsewhere (`external`). Steps run one at a
+time, in the order of the queue, each as a turn. A message that is sent as an event is a step too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from footplate.domain import ids
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+
+CREATED: Final = "step.created"
+UPDATED: Final = "step.updated"
+MOVED: Final = "step.moved"
+ENDED: Final = "step.ended"
+PLAYBACK: Final = "step.playback"
+
+DEFAULT_ATTEMPTS: Final = 3
+MAX_PENDING: Final = 1000
+_RETRY_SECONDS: Final = 1.0
+_MAX_RETRY_SECONDS: Final = 60.0
+
+
+class StepKind(StrEnum):
+    PROMPT = "prompt"
+    SHELL = "shell"
+    EXTERNAL = "external"
+    """A client does the work and submits the result."""
+
+
+class StepState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+class OnFailure(StrEnum):
+    STOP = "stop"
+    """Pause the session, so that the next steps wait."""
+    CONTINUE = "continue"
+    RETRY = "retry"
+    """Repeat the step, up to its number of attempts. Then pause the session."""
+
+
+class PauseReason(StrEnum):
+    REQUESTED = "requested"
+    STEP_FAILED = "step_failed"
+
+
+HARNESSES: Final[Mapping[StepKind, str]] = {StepKind.SHELL: "shell", StepKind.EXTERNAL: "external"}
+"""The harness that runs a step, if it is not the agent's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDefinition:
+    """What a step does, as a client wrote it."""
+
+    kind: StepKind
+    name: str | None = None
+    """For references and conditions of later steps."""
+    content: tuple[JsonObject, ...] = ()
+    """The content blocks of a prompt."""
+    command: str = ""
+    instructions: str = ""
+    """What the client of an external step has to do."""
+    condition: str | None = None
+    """A CEL expression. The step is skipped if it is false."""
+    on_failure: OnFailure = OnFailure.STOP
+    max_attempts: int = DEFAULT_ATTEMPTS
+    """For `retry`."""
+    timeout_seconds: float | None = None
+
+    def dump(self) -> JsonObject:
+        """Return the definition as JSON, without the kind and the name, which have columns of their own."""
+        fields: dict[StepKind, JsonObject] = {
+            StepKind.PROMPT: {"content": [*self.content]},
+            StepKind.SHELL: {"command": self.command},
+            StepKind.EXTERNAL: {"instructions": self.instructions},
+        }
+        return {
+            **fields[self.kind],
+            "condition": self.condition,
+            "on_failure": self.on_failure.value,
+            "max_attempts": self.max_attempts,
+            "timeout_seconds": self.timeout_seconds,
+        }
+
+    @classmethod
+    def load(cls, kind: str, name: str | None, stored: Mapping[str, Json]) -> "StepDefinition":
+        content = stored.get("content")
+        condition, timeout = stored.get("condition"), stored.get("timeout_seconds")
+        attempts = stored.get("max_attempts")
+        return cls(
+            kind=StepKind(kind),
+            name=name,
+            content=tuple(block for block in content if isinstance(block, dict)) if isinstance(content, list) else (),
+            command=str(stored.get("command") or ""),
+            instructions=str(stored.get("instructions") or ""),
+            condition=condition if isinstance(condition, str) else None,
+            on_failure=OnFailure(str(stored.get("on_failure") or OnFailure.CONTINUE)),
+            max_attempts=attempts if isinstance(attempts, int) else DEFAULT_ATTEMPTS,
+            timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
+        )
+
+
+MESSAGE: Final = StepDefinition(kind=StepKind.PROMPT, on_failure=OnFailure.CONTINUE)
+"""The definition of a message that was sent as an event. Its content is in the event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedStep:
+    """The step that a turn runs, if a client added it to the queue. Messages that are sent as events have none."""
+
+    id: str
+    position: int
+    definition: StepDefinition
+    attempt: int
+    """1 for the first turn of the step."""
+    results: Mapping[str, "Step"] = field(default_factory=dict)
+    """The ended steps that it refers to, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step as it is in the queue, and its result."""
+
+    id: str
+    session_id: str
+    sort_key: int
+    state: StepState
+    definition: StepDefinition
+    is_message: bool
+    """Whether it was sent as an event. Its content is then in the event, and cannot be edited."""
+    attempt: int
+    waiting_for: str | None = None
+    """What a running step waits for: `action` of a client or person. What a pending one waits for: its `retry`."""
+    turn_id: str | None
+    result: JsonObject | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """Whether a session starts its steps by itself."""
+
+    playing: bool = True
+    next_steps: int = 0
+    """How many steps a paused session may still start."""
+    reason: PauseReason | None = None
+    """Why it is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """What happens to a step at the end of its turn."""
+
+    state: StepState
+    retry_after: float | None = None
+    """Seconds until the step runs again. It is pending until then."""
+    pauses: bool = False
+    """Whether the session is paused."""
+
+
+def decide_end(definition: StepDefinition, attempt: int, outcome: TurnOutcome) -> StepEnd:
+    """Decide how a step ends, or that it runs again, from the outcome of its turn."""
+    state = _state_after(outcome)
+    if state is StepState.COMPLETED or definition.on_failure is OnFailure.CONTINUE:
+        return StepEnd(state)
+    may_retry = state is StepState.FAILED and outcome.may_retry and attempt < definition.max_attempts
+    if definition.on_failure is OnFailure.RETRY and may_retry:
+        return StepEnd(StepState.PENDING, retry_after=min(_RETRY_SECONDS * 2 ** (attempt - 1), _MAX_RETRY_SECONDS))
+    return StepEnd(state, pauses=True)
+
+
+def _state_after(outcome: TurnOutcome) -> StepState:
+    if outcome.status is TurnStatus.INTERRUPTED:
+        return StepState.CANCELLED
+    succeeded = outcome.status is TurnStatus.COMPLETED and not outcome.step_failed
+    return StepState.COMPLETED if succeeded else StepState.FAILED
+
+
+def result_fields(step: Step) -> JsonObject:
+    """Return the result of an ended step, with the fields that references and conditions use."""
+    stored = step.result or {}
+    data = stored.get("data")
+    command = data.get("command") if isinstance(data, dict) else None
+    command = command if isinstance(command, dict) else {}
+    seconds = (step.ended_at - step.started_at).total_seconds() if step.started_at and step.ended_at else 0.0
+    return {
+        "status": step.state.value,
+        "stdout": _stream_text(command.get("stdout")),
+        "stderr": _stream_text(command.get("stderr")),
+        "exit_code": command.get("exit_code"),
+        "duration_ms": command.get("duration_ms") or round(seconds * 1000),
+        "error_message": command.get("error") or stored.get("error"),
+        "text": stored.get("text") or "",
+    }
+
+
+def _stream_text(stream: object) -> str:
+    return str(stream.get("text") or "") if isinstance(stream, dict) else ""
+
+
+def object_of_stream(step: Step, name: str) -> str | None:
+    """Return the key of the object with a stream's complete output, if the result has only a part of it."""
+    data = (step.result or {}).get("data")
+    command = data.get("command") if isinstance(data, dict) else None
+    stream = command.get(name) if isinstance(command, dict) else None
+    key = stream.get("object") if isinstance(stream, dict) else None
+    return key if isinstance(key, str) else None
+
+
+def in_step(event: Event, step: ClaimedStep | None) -> Event:
+    """Return the event with the id of its step, as an extra field."""
+    return event if step is None else replace(event, body={**event.body, "step_id": step.id})
+
+
+def step_id_of(event_id: str) -> str:
+    """Return the id of the step that an event created."""
+    return f"{ids.STEP}_{event_id.partition('_')[2]}"
+
+
+def event_id_of(step_id: str) -> str:
+    return f"{ids.EVENT}_{step_id.partition('_')[2]}"

@@ -1,0 +1,85 @@
+"""Builds the input of a turn from a step: replaces the references to results of earlier steps."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.domain.errors import InvalidRequest, Permanent
+from footplate.domain.json import JsonObject
+from footplate.domain.ports.engine import Claim, TurnStore
+from footplate.domain.ports.harness import TurnLog
+from footplate.domain.sessions import events, step_references, steps
+from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.step_references import Reference
+from footplate.domain.sessions.steps import ClaimedStep, StepKind
+from footplate.gate.shell.step_references import substitute_references
+
+_MAX_VALUE_BYTES: Final = 1 << 20
+
+
+async def prepare_step_content(
+    claim: Claim, store: TurnStore, log: TurnLog, turn_events: Sequence[Event]
+) -> Sequence[JsonObject]:
+    """Return the content blocks of the turn's step. A prompt is added to the log, as it is sent to the model."""
+    step = claim.step
+    if step is None:
+        return ()
+    try:
+        content = await _StepText(step, store).build_content()
+    except InvalidRequest as error:
+        raise Permanent(error.message, help_text=error.help_text) from error
+    is_logged = any(event.type == events.USER_MESSAGE for event in turn_events)
+    if step.definition.kind is StepKind.PROMPT and not is_logged:
+        await log.append([steps.in_step(Event(events.USER_MESSAGE, {"content": [*content]}), step)])
+    return content
+
+
+class _StepText:
+    """Replaces the references in the texts of one step."""
+
+    def __init__(self, step: ClaimedStep, store: TurnStore) -> None:
+        self._step = step
+        self._store = store
+        self._values: dict[str, str] = {}
+
+    async def build_content(self) -> Sequence[JsonObject]:
+        definition = self._step.definition
+        if definition.kind is StepKind.EXTERNAL:
+            return [events.text_block(await self._replace(definition.instructions))]
+        if definition.kind is StepKind.PROMPT:
+            return [await self._replace_in_block(block) for block in definition.content]
+        await self._load_values(definition.command)
+        return [events.text_block(substitute_references(definition.command, self._value_of))]
+
+    async def _replace_in_block(self, block: JsonObject) -> JsonObject:
+        text = block.get("text")
+        return {**block, "text": await self._replace(text)} if isinstance(text, str) else block
+
+    async def _replace(self, text: str) -> str:
+        await self._load_values(text)
+        return step_references.replace_references(text, self._value_of)
+
+    def _value_of(self, reference: Reference) -> str:
+        return self._values[reference.text]
+
+    async def _load_values(self, text: str) -> None:
+        for reference in step_references.find_references(text, where="step"):
+            if reference.text not in self._values:
+                self._values[reference.text] = await self._load_value(reference)
+
+    async def _load_value(self, reference: Reference) -> str:
+        found = self._step.results.get(reference.step)
+        if found is None:
+            raise Permanent(
+                f"{reference.text} refers to a step that has not run.",
+                help_text="Add a step with that name before this one, or remove the reference.",
+            )
+        if (key := steps.object_of_stream(found, reference.field)) is None:
+            value = steps.result_fields(found)[reference.field]
+            return "" if value is None else str(value)
+        data = await self._store.load_output(key, _MAX_VALUE_BYTES + 1)
+        if len(data) > _MAX_VALUE_BYTES:
+            raise Permanent(
+                f"The value of {reference.text} has more than {_MAX_VALUE_BYTES} bytes.",
+                help_text="Write the result to a file in the earlier step, and read the file in this one.",
+            )
+        return data.decode("utf-8", "replace")

@@ -1,0 +1,287 @@
+"""Changes and reads the queue of a session: adds, edits, moves and removes steps, and plays or pauses the session.
+
+Each change locks the session's head row, as every change to a session does. A step can be changed only while it is
+pending; a claim takes the same lock, so a step that starts at the same time either has the change or refuses it.
+"""
+
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from footplate.domain import audit
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.organisations.limits import LimitName
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import AcceptedInputs, Input, PlaybackAction, StepUnit
+from footplate.domain.sessions import events, steps
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepKind, StepState
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.inputs import append_events, append_inputs
+from footplate.store.log.step_queue import ended_event, load_step, playback_event
+from footplate.store.object_store import Objects
+from footplate.store.resources.limits import LimitUnitOfWork
+from footplate.store.row_mapping import Row
+from footplate.telemetry import traces
+
+MAX_DEFINITION_BYTES = 60_000
+
+
+async def read_steps(
+    database: Database,
+    principal: Principal,
+    session_id: str,
+    *,
+    states: Sequence[StepState] = (),
+    limit: int = 1,
+    after: int | None = None,
+    step_id: str | None = None,
+) -> Sequence[Step]:
+    rows = await database.fetch(
+        "steps",
+        session_id,
+        principal.organisation,
+        list(states) or None,
+        after,
+        limit,
+        None if step_id is None else steps.event_id_of(step_id),
+    )
+    return [load_step(row) for row in rows]
+
+
+async def read_playback(database: Database, principal: Principal, session_id: str) -> Playback:
+    row = await database.fetchrow("playback", session_id, principal.organisation)
+    if row is None:
+        raise NotFound("session", session_id)
+    return load_playback(row)
+
+
+def load_playback(row: Row) -> Playback:
+    reason = row["pause_reason"]
+    return Playback(row["playing"], row["next_steps"], None if reason is None else PauseReason(reason))
+
+
+class StepUnitOfWork(LimitUnitOfWork, StepUnit):
+    """The methods of a unit of work that change a queue."""
+
+    _connection: Connection
+    _objects: Objects
+    _session_id: str | None
+
+    async def add_steps(
+        self,
+        principal: Principal,
+        session_id: str,
+        definitions: Sequence[tuple[StepDefinition, JsonObject]],
+        *,
+        before: str | None,
+    ) -> tuple[Sequence[Step], AcceptedInputs]:
+        head = await self._lock_queue(principal, session_id)
+        pending = await self._pending_positions(session_id)
+        if len(pending) + len(definitions) > steps.MAX_PENDING:
+            raise Conflict(
+                f"The queue would have more than {steps.MAX_PENDING} pending steps.",
+                help_text="Add more steps when some of these have run.",
+            )
+        await self.check_limit(principal, LimitName.QUEUED_STEPS, adding=len(definitions))
+        new_events = [_created_event(definition) for definition, _ in definitions]
+        positions = await append_events(
+            self._connection, principal.organisation, principal.id, session_id, new_events, processed=False
+        )
+        for position, (definition, overrides) in zip(positions, definitions, strict=True):
+            await self._connection.execute(
+                SQL["insert_step"],
+                session_id,
+                position.seq,
+                principal.organisation,
+                definition.kind,
+                position.event.id,
+                overrides,
+                traces.current_traceparent(),
+                definition.name,
+                definition.dump(),
+            )
+        if before is not None:
+            added = [position.seq for position in positions]
+            await self._reorder(session_id, _insert_before(pending, added, steps.event_id_of(before), before))
+        accepted = await self._wake(principal, head, positions)
+        return [await self._step(principal, session_id, event.id) for event in new_events], accepted
+
+    async def edit_step(
+        self, principal: Principal, session_id: str, step_id: str, change: Callable[[Step], StepDefinition]
+    ) -> tuple[Step, AcceptedInputs]:
+        await self._lock_queue(principal, session_id)
+        old = await self._pending_step(principal, session_id, step_id)
+        if old.is_message:
+            raise InvalidRequest(
+                f"Step {step_id!r} is a message that was sent as an event, and cannot be edited.",
+                help_text="Remove it, and add a step.",
+            )
+        new = change(old)
+        _check_size(new)
+        await self._connection.execute(
+            SQL["edit_step"], session_id, await self._position(session_id, step_id), new.name, new.dump()
+        )
+        return await self._record_step_change(principal, session_id, step_id, Event(steps.UPDATED, _body(step_id, new)))
+
+    async def move_step(
+        self, principal: Principal, session_id: str, step_id: str, *, before: str | None
+    ) -> tuple[Step, AcceptedInputs]:
+        await self._lock_queue(principal, session_id)
+        await self._pending_step(principal, session_id, step_id)
+        pending = await self._pending_positions(session_id)
+        position = pending.pop(steps.event_id_of(step_id))
+        order = (
+            [*pending.values(), position]
+            if before is None
+            else _insert_before(pending, [position], steps.event_id_of(before), before)
+        )
+        await self._reorder(session_id, order)
+        return await self._record_step_change(
+            principal, session_id, step_id, Event(steps.MOVED, {"step_id": step_id, "before": before})
+        )
+
+    async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]:
+        await self._lock_queue(principal, session_id)
+        await self._pending_step(principal, session_id, step_id)
+        position = await self._position(session_id, step_id)
+        await self._connection.execute(SQL["end_step"], session_id, position, StepState.CANCELLED)
+        return await self._record_step_change(
+            principal, session_id, step_id, ended_event(step_id, StepState.CANCELLED, "Removed from the queue.")
+        )
+
+    async def submit_result(
+        self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
+    ) -> tuple[Step, AcceptedInputs]:
+        await self._lock_queue(principal, session_id)
+        step = await self._step(principal, session_id, steps.event_id_of(step_id))
+        if step.definition.kind is not StepKind.EXTERNAL:
+            raise InvalidRequest(
+                f"Step {step_id!r} is not external: Footplate runs it.", help_text="Wait for its result."
+            )
+        row = await self._connection.fetchrow(SQL["external_call"], session_id, step.turn_id)
+        if row is not None and row["submitted"] is not None:
+            if audit.hash_json(row["submitted"]) == audit.hash_json(clean_object(result)):
+                return step, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+            raise Conflict(f"The result of step {step_id!r} was already submitted.", help_text="It cannot be changed.")
+        if row is None or step.state is not StepState.RUNNING:
+            raise Conflict(
+                f"Step {step_id!r} does not wait for a result: it is {step.state}.",
+                help_text="Submit the result while the step is running.",
+            )
+        sent = Input(
+            type=events.USER_CUSTOM_TOOL_RESULT,
+            body={
+                "custom_tool_use_id": row["event_id"],
+                "content": [events.text_block(str(result.get("stdout") or result.get("error") or ""))],
+                "is_error": is_error,
+                "command": result,
+                "step_id": step_id,
+            },
+        )
+        accepted = await append_inputs(self._connection, self._objects, principal, session_id, [sent])
+        return await self._step(principal, session_id, steps.event_id_of(step_id)), accepted
+
+    async def change_playback(
+        self, principal: Principal, session_id: str, action: PlaybackAction
+    ) -> tuple[Playback, AcceptedInputs]:
+        head = await self._lock_queue(principal, session_id)
+        old = load_playback(head)
+        new = Playback() if action == "play" else Playback(playing=False, reason=PauseReason.REQUESTED)
+        if action == "next":
+            if old.playing:
+                raise Conflict(f"Session {session_id!r} is playing.", help_text="Pause it before you step through it.")
+            if old.next_steps >= len(await self._pending_positions(session_id)):
+                raise Conflict(f"Session {session_id!r} has no further pending step.", help_text="Add a step.")
+            new = Playback(playing=False, next_steps=old.next_steps + 1, reason=old.reason)
+        if new == old:
+            return new, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+        reason = None if new.reason is None else new.reason.value
+        await self._connection.execute(SQL["set_playback"], session_id, new.playing, new.next_steps, reason)
+        positions = await append_events(
+            self._connection, principal.organisation, principal.id, session_id, [playback_event(new)]
+        )
+        return new, await self._wake(principal, head, positions)
+
+    async def _lock_queue(self, principal: Principal, session_id: str) -> Row:
+        self._session_id = session_id
+        head = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
+        if head is None:
+            raise NotFound("session", session_id)
+        if head["archived_at"] is not None:
+            raise InvalidRequest(
+                f"Session {session_id!r} is archived and accepts no more steps.", help_text="Create a new session."
+            )
+        return head
+
+    async def _step(self, principal: Principal, session_id: str, event_id: str) -> Step:
+        row = await self._connection.fetchrow(SQL["steps"], session_id, principal.organisation, None, None, 1, event_id)
+        if row is None:
+            raise NotFound("step", steps.step_id_of(event_id))
+        return load_step(row)
+
+    async def _pending_step(self, principal: Principal, session_id: str, step_id: str) -> Step:
+        step = await self._step(principal, session_id, steps.event_id_of(step_id))
+        if step.state is not StepState.PENDING:
+            raise Conflict(
+                f"Step {step_id!r} cannot be changed, because it is {step.state}.",
+                help_text="Only pending steps can be edited, moved and removed.",
+            )
+        return step
+
+    async def _pending_positions(self, session_id: str) -> dict[str, int]:
+        """Returns the positions of the pending steps by event id, in the order of the queue."""
+        rows = await self._connection.fetch(SQL["pending_steps"], session_id)
+        return {row["event_id"]: row["position"] for row in rows}
+
+    async def _position(self, session_id: str, step_id: str) -> int:
+        return (await self._pending_positions(session_id))[steps.event_id_of(step_id)]
+
+    async def _reorder(self, session_id: str, order: Sequence[int]) -> None:
+        await self._connection.execute(SQL["reorder_steps"], session_id, list(order))
+
+    async def _record_step_change(
+        self, principal: Principal, session_id: str, step_id: str, event: Event
+    ) -> tuple[Step, AcceptedInputs]:
+        positions = await append_events(self._connection, principal.organisation, principal.id, session_id, [event])
+        accepted = AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=positions)
+        return await self._step(principal, session_id, steps.event_id_of(step_id)), accepted
+
+    async def _wake(self, principal: Principal, head: Row, positions: Sequence[Position]) -> AcceptedInputs:
+        """Sets the wake flag if the session may start a step and has one."""
+        session_id = head["session_id"]
+        wake = await self._connection.fetchval(SQL["wake_queue"], session_id)
+        return AcceptedInputs(
+            organisation=principal.organisation,
+            session_id=session_id,
+            positions=positions,
+            wake=bool(wake) and not head["wake"],
+        )
+
+
+def _insert_before(pending: dict[str, int], added: Sequence[int], event_id: str, step_id: str) -> list[int]:
+    if event_id not in pending:
+        raise Conflict(f"Step {step_id!r} is not pending.", help_text="Name a pending step, or none for the end.")
+    order = list(pending.values())
+    place = order.index(pending[event_id])
+    return [*order[:place], *added, *order[place:]]
+
+
+def _body(step_id: str, definition: StepDefinition) -> JsonObject:
+    return {"step_id": step_id, "kind": definition.kind.value, "name": definition.name, **definition.dump()}
+
+
+def _created_event(definition: StepDefinition) -> Event:
+    _check_size(definition)
+    event = Event(steps.CREATED)
+    event.body.update(_body(steps.step_id_of(event.id), definition))
+    return event
+
+
+def _check_size(definition: StepDefinition) -> None:
+    if (size := len(orjson.dumps(clean_object(definition.dump())))) > MAX_DEFINITION_BYTES:
+        raise InvalidRequest(
+            f"A step has at most {MAX_DEFINITION_BYTES} bytes, and this one has {size}.",
+            help_text="Put the text into a file, and refer to it.",
+        )
