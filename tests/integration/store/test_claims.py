@@ -51,8 +51,12 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell:
         assert head is not None
         assert step is not None
         begun = (session_id, principal.organisation, head["epoch"], "turn_1", step["position"], step["event_id"])
-        assert await connection.fetchrow(SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None)
-        await connection.fetchval(SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False)
+        assert await connection.fetchrow(
+            SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None, 1, None, None
+        )
+        await connection.fetchval(
+            SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False, "completed"
+        )
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, NothingToClaim)
     assert [turn["id"] for turn in await cell.rows("turns", session_id)] == ["turn_1"]
@@ -92,7 +96,7 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
             claimed["event_id"],
         )
         begun = await connection.fetchrow(
-            SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0, "wrkr_dead", claimed["seq"]
+            SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0, "wrkr_dead", claimed["seq"], 1, None, None
         )
         assert begun is None
     positions = await cell.positions(session_id, principal)

@@ -36,13 +36,13 @@ async def test_a_claim_clears_the_wake_and_the_next_message_sets_it_again(cell: 
     assert not (await cell.head(session_id))["wake"]
     assert (await cell.send(principal, session_id, "two")).wake
     assert not (await cell.send(principal, session_id, "three")).wake
-    assert (await cell.turns.finish(claim, COMPLETED))[1]
+    assert (await cell.turns.finish(claim, COMPLETED)).has_more
 
 
 async def test_the_end_of_a_turn_without_queued_messages_continues_nothing(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
     claim = await cell.claim(session_id, principal)
-    assert not (await cell.turns.finish(claim, COMPLETED))[1]
+    assert not (await cell.turns.finish(claim, COMPLETED)).has_more
     await cell.expect_nothing_to_claim(session_id, principal)
     assert (await cell.head(session_id))["holder"] is None
 
@@ -52,10 +52,10 @@ async def test_a_message_between_the_end_and_the_next_claim_is_not_lost(cell: Ce
     session_id = await cell.session(principal, "0")
     for number in range(1, 21):
         claim = await cell.claim(session_id, principal)
-        accepted, (_, more) = await asyncio.gather(
+        accepted, finished = await asyncio.gather(
             cell.send(principal, session_id, f"{number}"), cell.turns.finish(claim, COMPLETED)
         )
-        assert accepted.wake or more
+        assert accepted.wake or finished.has_more
 
 
 async def test_sessions_with_a_lost_wake_are_found(cell: Cell, principal: Principal) -> None:
@@ -132,7 +132,7 @@ async def test_a_late_interrupt_is_marked_as_processed(cell: Cell, principal: Pr
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     await cell.send(principal, session_id, interrupt())
-    positions, _ = await cell.turns.finish(claim, COMPLETED)
+    positions = (await cell.turns.finish(claim, COMPLETED)).positions
     assert types(positions) == [events.USER_INTERRUPT, events.STATUS_IDLE]
 
 
@@ -149,7 +149,7 @@ async def test_a_message_that_interrupts_stops_the_turn_and_starts_the_next(cell
     claim = await cell.claim(session_id, principal)
     assert (await cell.send(principal, session_id, message("instead", WhenBusy.INTERRUPT))).nudge
     assert await cell.turns.claim_interrupts(claim) == (True, ())
-    assert (await cell.turns.finish(claim, COMPLETED))[1]
+    assert (await cell.turns.finish(claim, COMPLETED)).has_more
     following = await cell.claim(session_id, principal)
     assert following.content[0]["text"] == "instead"
     assert await cell.turns.claim_interrupts(following) == (False, ())
@@ -160,7 +160,8 @@ async def _park(cell: Cell, principal: Principal, count: int) -> tuple[str, list
     claim = await cell.claim(session_id, principal)
     asked = [custom_tool_call() for _ in range(count)]
     await cell.turns.append(claim, asked)
-    positions, more = await cell.turns.finish(claim, awaiting(*asked))
+    finished = await cell.turns.finish(claim, awaiting(*asked))
+    positions, more = finished.positions, finished.has_more
     assert (types(positions), more) == ([events.STATUS_IDLE], False)
     return session_id, [event.id for event in asked], claim.turn_id
 
@@ -202,7 +203,8 @@ async def test_a_result_may_arrive_before_the_turn_is_parked(cell: Cell, princip
     with pytest.raises(InvalidRequest):
         await cell.send(principal, session_id, tool_result_for(asked[0].id))
 
-    positions, more = await cell.turns.finish(claim, awaiting(*asked))
+    finished = await cell.turns.finish(claim, awaiting(*asked))
+    positions, more = finished.positions, finished.has_more
 
     assert more
     assert positions[-1].event.body["stop_reason"] == {"type": "requires_action", "event_ids": [asked[1].id]}
@@ -217,7 +219,7 @@ async def test_a_turn_with_all_results_never_becomes_idle(cell: Cell, principal:
     await cell.turns.append(claim, [asked])
     await cell.send(principal, session_id, tool_result_for(asked.id))
 
-    assert await cell.turns.finish(claim, awaiting(asked)) == ([], True)
+    assert await cell.turns.finish(claim, awaiting(asked)) == FinishedTurn([], has_more=True)
 
     assert (await cell.reads.session(principal, session_id)).status is SessionStatus.RUNNING
     resumed = await cell.claim(session_id, principal)

@@ -49,7 +49,8 @@ async def test_a_turn_ends_once_and_queued_messages_are_not_lost(cell: Cell, pri
     claim = await cell.claim(session_id, principal)
     cell.database.acknowledgements_to_lose = 1
 
-    positions, more = await cell.turns.finish(claim, COMPLETED)
+    finished = await cell.turns.finish(claim, COMPLETED)
+    positions, more = finished.positions, finished.has_more
 
     assert more
     assert types(positions) == [events.STATUS_IDLE]

@@ -17,6 +17,7 @@ from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 
 CREATED: Final = "step.created"
 UPDATED: Final = "step.updated"
+STARTED: Final = "step.started"
 MOVED: Final = "step.moved"
 ENDED: Final = "step.ended"
 PLAYBACK: Final = "step.playback"
@@ -174,6 +175,8 @@ class StepEnd:
 
 def decide_end(definition: StepDefinition, attempt: int, outcome: TurnOutcome) -> StepEnd:
     """Decide how a step ends, or that it runs again, from the outcome of its turn."""
+    if outcome.status is TurnStatus.AWAITING:
+        return StepEnd(StepState.RUNNING)
     state = _state_after(outcome)
     if state is StepState.COMPLETED or definition.on_failure is OnFailure.CONTINUE:
         return StepEnd(state)
@@ -219,6 +222,10 @@ def object_of_stream(step: Step, name: str) -> str | None:
     stream = command.get(name) if isinstance(command, dict) else None
     key = stream.get("object") if isinstance(stream, dict) else None
     return key if isinstance(key, str) else None
+
+
+def started_event(step: ClaimedStep) -> Event:
+    return Event(STARTED, {"step_id": step.id, "attempt": step.attempt})
 
 
 def in_step(event: Event, step: ClaimedStep | None) -> Event:

@@ -309,8 +309,6 @@ async def append_events(
     principal_id: str | None,
     session_id: str,
     new_events: Sequence[Event],
-    *,
-    processed: bool = True,
 ) -> Sequence[Position]:
     """Appends events without an epoch. The caller holds the head's lock."""
     nothing = [None] * len(new_events)
@@ -321,7 +319,7 @@ async def append_events(
         [event.id for event in new_events],
         [event.type for event in new_events],
         [_json_text(event.body) for event in new_events],
-        [processed] * len(new_events),
+        [True] * len(new_events),
         False,
         False,
         principal_id,

@@ -214,6 +214,7 @@ class Claims:
         config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
+        started = None if claimed is None else steps.started_event(claimed)
         carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
         row = await connection.fetchrow(
             SQL["begin_turn"],
@@ -230,12 +231,13 @@ class Claims:
             worker,
             expected_seq,
             step["sort_key"],
-            input_type := events.USER_MESSAGE if claimed is None else steps.CREATED,
+            started.id if started else None,
+            started.body if started else None,
         )
         if row is None:
             return None
         now = row["created_at"]
-        input_event = Event(input_type, step["input_body"], step["event_id"])
+        input_event = started or Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
         return Claim(
             organisation=organisation,
             session_id=session_id,

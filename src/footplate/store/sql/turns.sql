@@ -100,7 +100,8 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
   and s.project_ids = '{}'
 
 -- name: begin_turn
--- Starts a turn in one statement: consumes the input (its second position), sets the session to running and inserts the turn.
+-- Starts a turn in one statement: consumes the message (its second position) or records the start of another step ($14), sets
+-- the session to running and inserts the turn.
 -- Returns no row if another worker has claimed the session, or if it has changed since position $12, which the claim read
 -- (null for a caller that holds the head's lock).
 with head as (
@@ -122,7 +123,8 @@ with head as (
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
-    select $1, head.seq - 1, $2, $4, $6, $14, $5::bigint, now(), null::json, entries from head
+    select $1, head.seq - 1, $2, $4, coalesce($14, $6), case when $14::text is null then 'user.message' else 'step.started' end,
+           case when $14::text is null then $5::bigint end, now(), $15::json, entries from head
     union all
     select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json, entries from head
 )

@@ -1,0 +1,331 @@
+"""The queue of a session on the real store: order, playback, conditions, failure policies, and concurrent clients."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bench.support.queue.model import QueueModel
+
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import PlaybackAction
+from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.sessions import events, steps
+from footplate.domain.sessions.steps import OnFailure, PauseReason, Step, StepDefinition, StepKind, StepState
+from footplate.domain.sessions.turns import ActivityState, TurnOutcome, TurnStatus, WhenBusy
+
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, tool_result_for, types
+
+SHELL = StepDefinition(kind=StepKind.SHELL, command="true")
+FAILED_COMMAND = replace(COMPLETED, step_failed=True, error_message="The command exited with code 1.")
+
+
+async def add(cell: Cell, principal: Principal, session_id: str, *names: str, **fields: Any) -> list[str]:
+    definitions = [replace(SHELL, name=name, **fields) for name in names]
+    async with cell.units.unit(principal, None) as unit:
+        added, _ = await unit.add_steps(principal, session_id, [(one, {}) for one in definitions], before=None)
+    return [step.id for step in added]
+
+
+async def change(cell: Cell, principal: Principal, session_id: str, action: PlaybackAction) -> steps.Playback:
+    async with cell.units.unit(principal, None) as unit:
+        playback, _ = await unit.change_playback(principal, session_id, action)
+    return playback
+
+
+async def run_one(cell: Cell, principal: Principal, session_id: str, outcome: TurnOutcome = COMPLETED) -> str | None:
+    """Runs the next step, and returns its name or the text of the message."""
+    claim = await cell.claims.claim(principal.organisation, session_id, "wrkr_1")
+    if isinstance(claim, NothingToClaim):
+        return None
+    await cell.turns.finish(claim, outcome)
+    return claim.step.definition.name if claim.step else str(claim.content[0]["text"])
+
+
+async def listed(cell: Cell, principal: Principal, session_id: str) -> list[Step]:
+    return [*await cell.reads.steps(principal, session_id, states=(), limit=1000, after=None)]
+
+
+@pytest.mark.requirement("F2", "O1")
+async def test_steps_and_messages_run_in_the_order_of_the_queue(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "first")
+    ids = await add(cell, principal, session_id, "build", "test")
+    await cell.send(principal, session_id, "last")
+    order = [await run_one(cell, principal, session_id) for _ in range(4)]
+    assert order == ["first", "build", "test", "last"]
+    found = await listed(cell, principal, session_id)
+    assert [step.state for step in found] == [StepState.COMPLETED] * 4
+    assert [step.id for step in found][1:3] == ids
+    assert [step.is_message for step in found] == [True, False, False, True]
+    assert all(step.turn_id and step.started_at and step.ended_at for step in found)
+
+
+async def test_pending_steps_can_be_moved_edited_and_removed(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    a, b, c, d = await add(cell, principal, session_id, "a", "b", "c", "d")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.move_step(principal, session_id, d, before=b)
+        await unit.move_step(principal, session_id, a, before=None)
+        await unit.remove_step(principal, session_id, c)
+        await unit.edit_step(principal, session_id, b, lambda step: replace(step.definition, name="edited"))
+        await unit.add_steps(principal, session_id, [(replace(SHELL, name="e"), {})], before=a)
+    await change(cell, principal, session_id, "play")
+    assert [await run_one(cell, principal, session_id) for _ in range(5)] == ["d", "edited", "e", "a", None]
+    for broken in (b, c):
+        with pytest.raises(Conflict):
+            async with cell.units.unit(principal, None) as unit:
+                await unit.remove_step(principal, session_id, broken)
+    with pytest.raises(NotFound):
+        await cell.reads.step(principal, session_id, "step_unknown")
+
+
+@pytest.mark.requirement("O2")
+async def test_a_paused_session_starts_no_step_and_next_starts_one(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    await add(cell, principal, session_id, "a", "b", "c")
+    accepted = await cell.send(principal, session_id, "message")
+    assert not accepted.wake
+    assert await run_one(cell, principal, session_id) is None
+    assert (await cell.reads.session(principal, session_id)).activity.state is ActivityState.PAUSED
+    await change(cell, principal, session_id, "next")
+    assert [await run_one(cell, principal, session_id) for _ in range(2)] == ["a", None]
+    await change(cell, principal, session_id, "next")
+    await change(cell, principal, session_id, "next")
+    assert [await run_one(cell, principal, session_id) for _ in range(3)] == ["b", "c", None]
+    await change(cell, principal, session_id, "play")
+    with pytest.raises(Conflict):
+        await change(cell, principal, session_id, "next")
+    assert await run_one(cell, principal, session_id) == "message"
+
+
+@pytest.mark.requirement("O2")
+async def test_a_pause_lets_the_current_step_finish(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", "b")
+    claim = await cell.claim(session_id, principal)
+    await change(cell, principal, session_id, "pause")
+    assert not (await cell.turns.finish(claim, COMPLETED)).has_more
+    assert await run_one(cell, principal, session_id) is None
+    assert (await change(cell, principal, session_id, "play")).playing
+    assert (await cell.head(session_id))["wake"]
+    assert await run_one(cell, principal, session_id) == "b"
+
+
+@pytest.mark.requirement("O9", "F7")
+async def test_a_failed_step_stops_continues_or_is_repeated(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", on_failure=OnFailure.CONTINUE)
+    await add(cell, principal, session_id, "b", on_failure=OnFailure.RETRY)
+    await add(cell, principal, session_id, "c", "d")
+    assert await run_one(cell, principal, session_id, FAILED_COMMAND) == "a"
+    for attempt, wait in ((1, 1.0), (2, 2.0)):
+        claim = await cell.claim(session_id, principal)
+        assert claim.step is not None
+        assert (claim.step.definition.name, claim.step.attempt) == ("b", attempt)
+        finished = await cell.turns.finish(claim, FAILED_COMMAND)
+        assert (finished.retry_after, finished.has_more) == (wait, True)
+        waiting = await cell.expect_nothing_to_claim(session_id, principal)
+        assert waiting.retry_after is not None
+        assert 0 < waiting.retry_after <= wait
+        head = await cell.head(session_id)
+        assert head["wake"]  # the sweep finds the session if Temporal loses its state
+        async with cell.database.connection() as connection:
+            await connection.execute("update steps set not_before = now() where session_id = $1", session_id)
+    assert await run_one(cell, principal, session_id, FAILED_COMMAND) == "b"  # the third and last attempt
+    assert (await cell.reads.playback(principal, session_id)).reason is PauseReason.STEP_FAILED
+    assert await run_one(cell, principal, session_id) is None
+    await change(cell, principal, session_id, "play")
+    assert await run_one(cell, principal, session_id, FAILED_COMMAND) == "c"
+    assert [step.state.value for step in await listed(cell, principal, session_id)] == ["failed"] * 3 + ["pending"]
+
+
+@pytest.mark.requirement("F7")
+async def test_a_denied_command_is_not_repeated(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", on_failure=OnFailure.RETRY)
+    claim = await cell.claim(session_id, principal)
+    finished = await cell.turns.finish(claim, replace(FAILED_COMMAND, may_retry=False))
+    assert (finished.retry_after, finished.has_more) == (None, False)
+
+
+async def test_an_interrupted_step_is_cancelled_and_the_next_ones_wait(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", "b")
+    await run_one(cell, principal, session_id, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    assert [step.state.value for step in await listed(cell, principal, session_id)] == ["cancelled", "pending"]
+    assert not (await cell.reads.playback(principal, session_id)).playing
+
+
+async def test_a_condition_skips_a_step_or_fails_it(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "build")
+    await add(cell, principal, session_id, "fix", condition='steps.build.status == "failed"')
+    await add(cell, principal, session_id, "deploy", condition="steps.build.exit_code == 0")
+    await add(cell, principal, session_id, "broken", condition="steps.nothing.exit_code == 0")
+    command = {"status": "completed", "exit_code": 0, "stdout": {"text": "ok"}}
+    await run_one(cell, principal, session_id, replace(COMPLETED, data={"command": command}))
+    assert await run_one(cell, principal, session_id) == "deploy"
+    assert await run_one(cell, principal, session_id) is None
+    found = [step.state.value for step in await listed(cell, principal, session_id)]
+    assert found == ["completed", "skipped", "completed", "failed"]
+    assert (await cell.reads.playback(principal, session_id)).reason is PauseReason.STEP_FAILED
+
+
+async def test_a_step_does_not_end_a_turn_that_waits_and_a_message_does(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    await add(cell, principal, session_id, "a")
+    assert isinstance(await cell.claims.claim(principal.organisation, session_id, "wrkr_1"), NothingToClaim)
+    await cell.send(principal, session_id, tool_result_for(call.id))
+    resumed = await cell.claim(session_id, principal)
+    assert (resumed.turn_id, resumed.attempt) == (claim.turn_id, 2)
+    await cell.turns.finish(resumed, COMPLETED)
+    assert await run_one(cell, principal, session_id) == "a"
+
+
+async def test_steering_overtakes_steps_but_loses_none(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    await add(cell, principal, session_id, "a", "b")
+    await cell.send(principal, session_id, message("faster", WhenBusy.STEER))
+    steering, _ = await cell.turns.claim_steering(claim)
+    assert [one.content[0]["text"] for one in steering] == ["faster"]
+    assert (await cell.turns.finish(claim, COMPLETED)).has_more
+    assert [await run_one(cell, principal, session_id) for _ in range(3)] == ["a", "b", None]
+
+
+@pytest.mark.requirement("R3")
+async def test_the_result_of_an_external_step_is_accepted_once(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    async with cell.units.unit(principal, None) as unit:
+        (step,), _ = await unit.add_steps(
+            principal, session_id, [(StepDefinition(kind=StepKind.EXTERNAL, name="review"), {})], before=None
+        )
+
+    async def submit(status: str) -> None:
+        async with cell.units.unit(principal, None) as unit:
+            await unit.submit_result(principal, session_id, step.id, {"status": status}, is_error=False)
+
+    with pytest.raises(Conflict):
+        await submit("completed")
+    claim = await cell.claim(session_id, principal)
+    assert claim.config.harness == "external"
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    assert (await cell.reads.step(principal, session_id, step.id)).waiting_for == "action"
+    await submit("completed")
+    await submit("completed")
+    with pytest.raises(Conflict):
+        await submit("failed")
+    results = [one for one in await cell.positions(session_id, principal) if one.event.type.endswith("tool_result")]
+    assert len(results) == 1
+
+
+async def test_a_message_in_the_queue_cannot_be_edited_and_can_be_removed(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one", "two")
+    second = (await listed(cell, principal, session_id))[1]
+    with pytest.raises(InvalidRequest):
+        async with cell.units.unit(principal, None) as unit:
+            await unit.edit_step(principal, session_id, second.id, lambda step: step.definition)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.remove_step(principal, session_id, second.id)
+    assert [await run_one(cell, principal, session_id) for _ in range(2)] == ["one", None]
+
+
+async def test_a_step_appears_in_the_log_when_it_is_added_started_and_ended(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a")
+    await run_one(cell, principal, session_id)
+    assert types(await cell.positions(session_id, principal)) == [
+        steps.CREATED, steps.STARTED, events.STATUS_RUNNING, steps.ENDED, events.STATUS_IDLE,
+    ]  # fmt: skip
+
+
+class _Clients:
+    """Clients and a worker that change one queue at the same time, at random."""
+
+    def __init__(self, cell: Cell, principal: Principal, session_id: str, seed: int) -> None:
+        self.cell, self.principal, self.session_id = cell, principal, session_id
+        self.random = random.Random(seed)
+        self.ids: list[str] = []
+        self.working = asyncio.Lock()
+
+    async def act(self) -> None:
+        actions: list[Callable[[], Coroutine[Any, Any, object]]] = [
+            *[self.add_step] * 3, self.move, self.remove, self.edit, self.play, self.pause, self.next, *[self.work] * 4,
+        ]  # fmt: skip
+        try:
+            await self.random.choice(actions)()
+        except (Conflict, NotFound):
+            return
+
+    def pick(self) -> str:
+        return self.random.choice(self.ids) if self.ids else "step_none"
+
+    async def add_step(self) -> None:
+        policy = self.random.choice(list(OnFailure))
+        before = self.pick() if self.random.random() < 0.3 else None
+        definition = replace(SHELL, name=f"s{len(self.ids)}", on_failure=policy)
+        async with self.cell.units.unit(self.principal, None) as unit:
+            added, _ = await unit.add_steps(self.principal, self.session_id, [(definition, {})], before=before)
+        self.ids += [step.id for step in added]
+
+    async def move(self) -> None:
+        before = self.random.choice([None, self.pick()])
+        step_id = self.pick()
+        if step_id != before:
+            async with self.cell.units.unit(self.principal, None) as unit:
+                await unit.move_step(self.principal, self.session_id, step_id, before=before)
+
+    async def remove(self) -> None:
+        async with self.cell.units.unit(self.principal, None) as unit:
+            await unit.remove_step(self.principal, self.session_id, self.pick())
+
+    async def edit(self) -> None:
+        async with self.cell.units.unit(self.principal, None) as unit:
+            await unit.edit_step(
+                self.principal, self.session_id, self.pick(), lambda step: replace(step.definition, command="date")
+            )
+
+    async def play(self) -> None:
+        await change(self.cell, self.principal, self.session_id, "play")
+
+    async def pause(self) -> None:
+        await change(self.cell, self.principal, self.session_id, "pause")
+
+    async def next(self) -> None:
+        await change(self.cell, self.principal, self.session_id, "next")
+
+    async def work(self) -> None:
+        """Runs the next step as the session's only worker. A step that waits for its next attempt waits no longer."""
+        async with self.working:
+            async with self.cell.database.connection() as connection:
+                await connection.execute("update steps set not_before = null where session_id = $1", self.session_id)
+            claim = await self.cell.claims.claim(self.principal.organisation, self.session_id, "wrkr_1")
+            if isinstance(claim, Claim):
+                outcome = self.random.choice([COMPLETED, COMPLETED, FAILED_COMMAND])
+                await self.cell.turns.finish(claim, outcome)
+
+
+@pytest.mark.requirement("O4")
+async def test_concurrent_clients_and_a_worker_follow_the_model(cell: Cell, principal: Principal) -> None:
+    for seed in range(6):
+        session_id = await cell.session(principal)
+        clients = _Clients(cell, principal, session_id, seed)
+        for _ in range(12):
+            await asyncio.gather(*(clients.act() for _ in range(3)))
+        model = QueueModel()
+        for position in await cell.positions(session_id, principal):
+            model.apply(position)
+        found = await listed(cell, principal, session_id)
+        assert [step.id for step in found if step.state is StepState.PENDING] == model.pending
+        assert {step.id: step.state.value for step in found} == model.states
