@@ -1,5 +1,6 @@
 """In-memory fakes of the ports behind the api: dictionaries that fulfil the same contracts."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from footplate.domain.ports.usage_report import UsageQuery, UsageRow
 from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
@@ -551,6 +553,7 @@ class FakeEventStreams:
     forever: Callable[[], AsyncIterator[bytes]] | None = None
     requests: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
     threads: list[str | None] = field(default_factory=list)
+    with_extensions: list[bool] = field(default_factory=list)
     closed: int = 0
 
     async def frames(
@@ -561,8 +564,10 @@ class FakeEventStreams:
         cursor: Cursor | None,
         deltas: frozenset[str],
         thread_id: str | None = None,
+        with_extensions: bool = False,
     ) -> AsyncIterator[bytes]:
         self.threads.append(thread_id)
+        self.with_extensions.append(with_extensions)
         self.requests.append((organisation, session_id, cursor, deltas))
         try:
             yield b""
@@ -575,6 +580,18 @@ class FakeEventStreams:
                     yield chunk
         finally:
             self.closed += 1
+
+
+@dataclass
+class FakeFeeds:
+    """Yields the start position, then waits forever."""
+
+    viewers: list[tuple[FeedViewer, int | None]] = field(default_factory=list)
+
+    async def frames(self, viewer: FeedViewer, *, after: int | None) -> AsyncIterator[bytes]:
+        self.viewers.append((viewer, after))
+        yield b'event: ping\nid: 7\ndata: {"type":"ping"}\n\n' if after is None else b""
+        await asyncio.get_running_loop().create_future()
 
 
 class FakeKeys:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
 
 from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_fields
 from footplate.api.wire.policy.permissions import AllowRule
@@ -13,6 +13,7 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.roles import Permission
 from footplate.domain.ports.api import AcceptedInputs, Input
 from footplate.domain.sessions import events
+from footplate.domain.sessions.feed import can_be_change
 from footplate.domain.sessions.turns import WhenBusy
 
 MAX_EVENTS: Final = 1000
@@ -164,6 +165,11 @@ def _is_input(position: events.Position) -> bool:
     return position.event.type.startswith("user.")
 
 
+WithExtensions = Annotated[
+    bool, Field(description="Include event types that the reference API does not have, such as `step.*`.")
+]
+
+
 class ListEvents(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = MAX_EVENTS
     order: Literal["asc", "desc"] | None = None
@@ -173,6 +179,26 @@ class ListEvents(Parameters):
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
+    extensions: WithExtensions = False
+
+
+class StreamFeed(Parameters):
+    """`after` is the ID of the last frame received, for clients that cannot set `Last-Event-ID`."""
+
+    after: Text | None = None
+    types: Annotated[
+        list[Text], Field(alias="types[]", default_factory=list, description="Only changes of these event types.")
+    ]
+    session_id: Annotated[Text | None, Field(description="Only changes of this session.")] = None
+    project_id: Annotated[Text | None, Field(description="Only changes of sessions with this project.")] = None
+
+    @field_validator("types")
+    @classmethod
+    def _check_types(cls, types: list[str]) -> list[str]:
+        for event_type in types:
+            if not can_be_change(event_type):
+                raise ValueError(f"{event_type!r} is not a type of the feed")
+        return types
 
 
 class StreamEvents(Parameters):
@@ -182,3 +208,4 @@ class StreamEvents(Parameters):
     event_deltas: Annotated[
         list[Literal["agent.message", "agent.thinking"]], Field(alias="event_deltas[]", default_factory=list)
     ]
+    extensions: WithExtensions = False
