@@ -242,7 +242,11 @@ class FakeReads(FakeMemberReads):
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
         rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
-        rows = [row for row in rows if is_visible(row.event.type, row.event.body, page.thread_id)]
+        rows = [
+            row
+            for row in rows
+            if is_visible(row.event.type, row.event.body, page.thread_id, with_extensions=page.with_extensions)
+        ]
         if page.order == "desc":
             rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
         elif page.after_seq is not None:

@@ -38,11 +38,6 @@ def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
     )
 
 
-def can_be_change(event_type: str) -> bool:
-    """Whether events of this type can be in the feed."""
-    return event_type in events.TOOL_USES or is_change(event_type, {})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedChange:
     position: int
