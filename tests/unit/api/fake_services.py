@@ -588,14 +588,16 @@ class FakeEventStreams:
 
 @dataclass
 class FakeFeeds:
-    """Yields the start position, then waits forever."""
+    """Yields the start position, then waits if told to."""
 
+    forever: bool = False
     viewers: list[tuple[FeedViewer, int | None]] = field(default_factory=list)
 
     async def frames(self, viewer: FeedViewer, *, after: int | None) -> AsyncIterator[bytes]:
         self.viewers.append((viewer, after))
         yield b'event: ping\nid: 7\ndata: {"type":"ping"}\n\n' if after is None else b""
-        await asyncio.get_running_loop().create_future()
+        if self.forever:
+            await asyncio.get_running_loop().create_future()
 
 
 class FakeKeys:
