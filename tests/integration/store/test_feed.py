@@ -42,7 +42,7 @@ def _types(changes: Sequence[FeedChange]) -> list[str | None]:
     return [change.event.event.type if change.event else None for change in changes]
 
 
-async def _append(cell: Cell, principal: Principal, session_id: str, *new: Event) -> None:
+async def append_events(cell: Cell, principal: Principal, session_id: str, *new: Event) -> None:
     """Appends events directly to the log, as a future writer might."""
     async with cell.database.transaction() as connection:
         seq = await connection.fetchval(
@@ -88,7 +88,7 @@ async def test_the_triggers_choose_the_same_events_as_the_domain(cell: Cell, pri
     event_types = [*get_args(EventType), "step.started", "question.asked", "batch.ended", "steps", "session.deleted"]
     bodies: list[dict[str, str]] = [{}, {"evaluated_permission": "ask"}, {"evaluated_permission": "allow"}]
     new = [Event(event_type, {**body}) for event_type in event_types for body in bodies]
-    await _append(cell, principal, session_id, *new)
+    await append_events(cell, principal, session_id, *new)
     found = [change.event.event.id for change in await _read(cell, principal) if change.event]
     # A deletion is reported when the session's row is deleted.
     assert found[1:] == [
@@ -123,6 +123,7 @@ async def test_a_later_commit_has_a_higher_position(cell: Cell, principal: Princ
     assert seen == list(range(1, 2 + 2 * 19 + 1))
 
 
+@pytest.mark.timing
 async def test_concurrent_writers_and_numberers_leave_no_gap_and_repeat_nothing(
     cell: Cell, principal: Principal
 ) -> None:
@@ -133,7 +134,9 @@ async def test_concurrent_writers_and_numberers_leave_no_gap_and_repeat_nothing(
     async def write(session_id: str, seed: int) -> None:
         chance = random.Random(seed)
         for _ in range(15):
-            await _append(cell, principal, session_id, *(events.status_running() for _ in range(chance.randint(1, 3))))
+            await append_events(
+                cell, principal, session_id, *(events.status_running() for _ in range(chance.randint(1, 3)))
+            )
             await asyncio.sleep(chance.random() * 0.003)
 
     async def read(changes: list[FeedChange]) -> None:
@@ -173,13 +176,13 @@ async def test_a_rolled_back_change_is_not_reported(cell: Cell, principal: Princ
     session_id = await cell.session(principal)
     cell.database.lose_next_commit = True
     with pytest.raises(Exception, match="database"):
-        await _append(cell, principal, session_id, events.status_running())
+        await append_events(cell, principal, session_id, events.status_running())
     assert _types(await _read(cell, principal)) == ["session.created"]
 
 
 async def test_of_a_deleted_session_only_its_deletion_is_left(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)
-    await _append(cell, principal, session_id, events.status_idle({"type": "end_turn"}))
+    await append_events(cell, principal, session_id, events.status_idle({"type": "end_turn"}))
     async with cell.units.unit(principal, None) as unit:
         deleted = await unit.delete_session(principal, session_id)
     gone = await _read(cell, principal)
@@ -211,7 +214,7 @@ async def test_changes_of_an_archived_session_are_read_from_its_archive(cell: Ce
 async def test_old_changes_are_deleted_from_the_start_of_the_feed(cell: Cell, principal: Principal) -> None:
     """Positions never have a gap, although the times of the changes are not in their order."""
     session_id = await cell.session(principal)
-    await _append(cell, principal, session_id, *(events.status_running() for _ in range(5)))
+    await append_events(cell, principal, session_id, *(events.status_running() for _ in range(5)))
     async with cell.database.connection() as connection:
         # Not numbered yet: the sweep numbers changes of a feed that nobody reads.
         for seq, days in ((0, 9), (1, 8), (2, 1), (3, 9), (4, 0), (5, 0)):
@@ -230,14 +233,14 @@ async def test_old_changes_are_deleted_from_the_start_of_the_feed(cell: Cell, pr
     ]
     await FeedExpiry(cell.database, timedelta(seconds=0)).run()
     assert (await _feed(cell).number_changes([principal.organisation])) == {principal.organisation: 6}
-    await _append(cell, principal, session_id, events.status_running())
+    await append_events(cell, principal, session_id, events.status_running())
     assert [change.position for change in await _read(cell, principal)] == [7]
 
 
 @pytest.mark.requirement("O10")
 async def test_extension_events_are_listed_on_request(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)
-    await _append(cell, principal, session_id, Event("step.queued", {"name": "build"}), events.status_running())
+    await append_events(cell, principal, session_id, Event("step.queued", {"name": "build"}), events.status_running())
     pages = [EventPage(limit=9, order=order, with_extensions=flag) for order in ORDERS for flag in (False, True)]
     found = [types(await cell.reads.events(principal, session_id, page)) for page in pages]
     assert found == [

@@ -9,6 +9,7 @@ import pytest
 from footplate.api.streams import key_revocation
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
+from footplate.stack.orphan_processes import wait_until
 
 from .conftest import Api, make_client
 from .fake_services import KEYS
@@ -45,20 +46,22 @@ async def test_open_feeds_count_as_streams_and_follow_the_rights_of_their_key(
     api.feeds.forever = True
     async with make_client(api.build(limits=RequestLimits(streams_per_key=1))) as http:
         streaming = asyncio.create_task(http.get(PATH))
-        while not api.feeds.viewers:
-            await asyncio.sleep(0.01)
+        assert await wait_until(lambda: _is(len(api.feeds.viewers) == 1), 20)
         assert (await http.get(PATH)).status_code == 429
         viewer, _ = api.feeds.viewers[0]
         current = replace(KEYS["secret-a"], roles=frozenset({"viewer"}), team_ids=frozenset({"team_1"}))
         monkeypatch.setitem(KEYS, "secret-a", current)
         of_team = SessionAudience("memb_1", "team_1", frozenset())
         async with asyncio.timeout(20):
-            while viewer.view != ViewFilter.of(current):
-                await asyncio.sleep(0.01)
+            assert await wait_until(lambda: _is(viewer.view == ViewFilter.of(current)), 20)
             assert viewer.view.includes(of_team)
             monkeypatch.setitem(KEYS, "secret-a", replace(current, roles=frozenset()))
             response = await streaming
     assert "event: error" in response.text
+
+
+async def _is(condition: bool) -> bool:  # noqa: FBT001 - the result of a comparison
+    return condition
 
 
 @pytest.mark.parametrize(
