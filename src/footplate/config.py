@@ -222,6 +222,8 @@ class Settings(BaseSettings, RequestLimits):
     `never`."""
     retention_delete: Annotated[timedelta | None, BeforeValidator(_parse_duration)] = None
     """Idle time after which a session is deleted. Default: sessions are only deleted on request."""
+    retention_feed: Annotated[timedelta, BeforeValidator(_parse_duration)] = timedelta(days=7)
+    """How long a client can resume the feed of its organisation: older changes are deleted from the feed."""
     gc_grace: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(hours=1))] = timedelta(days=1)
     """Minimum age of an unneeded object before it is removed. It must be longer than any upload takes, including
     retries, until the log refers to it."""

@@ -338,6 +338,30 @@ async def test_logs_are_printed_and_followed(cell: Cell) -> None:
     assert following.returncode == 130
 
 
+@pytest.mark.requirement("O10")
+async def test_changes_of_all_sessions_are_followed(cell: Cell) -> None:
+    following = await cell.spawn("events", "--json")
+    found: list[dict[str, Any]] = []
+    while not found:  # a change from before the connection is not printed
+        session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+        printed = (await cell.run("events", "--after", "0", "--session", session_id, "--wait", "1", "--json")).out
+        found = [fits("event-line", line) for line in printed.splitlines()]
+    assert [each["type"] for each in found] == [
+        "session.created",
+        "session.status_running",
+        "session.status_idle",
+    ]
+    await _read_until(following, found[-1]["id"].encode())
+    following.send_signal(signal.SIGINT)
+    await following.communicate()
+    position = str(int(found[0]["position"]))
+    text = (await cell.run("events", "--after", position, "--session", session_id, "--wait", "1")).out.splitlines()
+    assert [line.split()[1] for line in text] == [session_id, session_id]
+    assert [line.split()[-1] for line in text] == ["running", "idle"]
+    refused = await cell.run("events", "--after", "1000000")
+    assert (refused.code, "List the sessions again" in refused.err) == (1, True)
+
+
 async def test_a_session_is_forked_at_an_event(cell: Cell) -> None:
     parent = (await _json(cell, "run", "run", "Hello"))["session_id"]
     log = [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()]

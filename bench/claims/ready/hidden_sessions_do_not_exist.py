@@ -215,7 +215,9 @@ async def _check_lists(
     urls = [
         operation.path
         for operation in operations
-        if operation.method == "GET" and not operation.path_parameters and not operation.path.endswith("/verify")
+        if operation.method == "GET"
+        and not operation.path_parameters
+        and not operation.path.endswith(("/verify", "/stream"))  # steps-3 reads the feed
     ]
     for url in [*urls, "/v1/usage?group_by[]=session"]:
         page: str | None = None

@@ -35,7 +35,7 @@ CHECKS: Final = (
     "ensure_resource_availability",
     "unsupported_method",
 )
-STREAM: Final = "GET /v1/sessions/{session_id}/events/stream"
+_STREAMS: Final = ("GET /v1/sessions/{session_id}/events/stream", "GET /v1/events/stream")
 _STREAM_SECONDS: Final = 0.3
 """Seconds after which a silent stream is closed."""
 _MAX_SAMPLES: Final = 20
@@ -148,7 +148,7 @@ def _configuration(order: FuzzOrder, phases: Sequence[Phase], seed: int) -> Sche
             "generation": {"max-examples": order.examples, "mode": "all", "database": "none"},
             "checks": {"enabled": False, **{name: {"enabled": True} for name in CHECKS}},
             "phases": {"examples": {"enabled": False}, **{name: {"enabled": name in phases} for name in every}},
-            "operations": [{"include-name": STREAM, "request-timeout": _STREAM_SECONDS}],
+            "operations": [{"include-name": name, "request-timeout": _STREAM_SECONDS} for name in _STREAMS],
         }
     )
 

@@ -132,6 +132,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "ls": [],
         "show": [session],
         "logs": [session],
+        "events": ["--wait", "0.5"],
         "fork": [session],
         "diff": [session],
         "apply": [session, "--directory", str(home)],

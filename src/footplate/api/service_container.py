@@ -17,7 +17,16 @@ from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.hooks import HookAccess
-from footplate.domain.ports.api import Diffs, EventStreams, Health, Keys, Notifier, Reads, UnitOfWorkFactory
+from footplate.domain.ports.api import (
+    Diffs,
+    EventStreams,
+    FeedStreams,
+    Health,
+    Keys,
+    Notifier,
+    Reads,
+    UnitOfWorkFactory,
+)
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
 from footplate.domain.projects.allowed_directories import AllowedRoots
@@ -35,6 +44,7 @@ class ApiServices:
     units: UnitOfWorkFactory
     notifier: Notifier
     tails: EventStreams
+    feeds: FeedStreams
     keys: Keys
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""

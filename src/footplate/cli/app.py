@@ -15,6 +15,7 @@ from footplate.cli.commands import (
     config,
     delivery,
     diff,
+    events,
     files,
     limits,
     members,
@@ -57,6 +58,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn from st
 app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
+app.command(rich_help_panel=SESSIONS, short_help="Print the changes of all sessions as they happen.")(events.events)
 app.command(rich_help_panel=SESSIONS, short_help="Create a session that starts with another session's history.")(
     sessions.fork
 )

@@ -1,4 +1,5 @@
-"""Client methods for session events: send, list, and a stream that resumes after a lost connection.
+"""Client methods for events: send, list, and streams that resume after a lost connection: of one session, and of the
+changes of all sessions of the organisation.
 
 Each frame of the stream has a position, and a new connection starts after the last position received, so no event is
 skipped. If no position is known yet, the stream raises `StreamLost` instead of skipping events silently. To avoid that,
@@ -9,14 +10,16 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import stamina
 
 from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, error_for_status
 from footplate.client.pagination import Pages
-from footplate.client.response_models import Event
+from footplate.client.response_models import Change, Event
 from footplate.client.transport import Frame, Transport, should_retry
+
+E = TypeVar("E", bound=Event)
 
 DELETED: Final = "session.deleted"
 MESSAGE: Final = "agent.message"
@@ -64,45 +67,75 @@ class Events:
 
         `deltas` lists the event types to preview. `on_connection` is called when a connection breaks or is replaced.
         """
-        follower = _StreamFollower(self._transport, session_id, after, deltas, on_connection)
-        try:
-            while not follower.ended:
-                async for event in follower.events_of_next_connection():
-                    yield event
-        finally:
-            await follower.aclose()
+        params = {"event_deltas[]": [*deltas]} if deltas else {}
+        path = f"/v1/sessions/{session_id}/events/stream"
+        follower = StreamFollower(self._transport, Event, path, params, after, on_connection, last_type=DELETED)
+        async for event in follower.follow():
+            yield event
+
+    async def changes(
+        self,
+        *,
+        after: str | None = None,
+        types: Sequence[str] = (),
+        session_id: str | None = None,
+        project_id: str | None = None,
+        on_connection: ConnectionListener | None = None,
+    ) -> AsyncIterator[Change]:
+        """Yields each change of the organisation's sessions that the caller can see once and in order, without end.
+        Starts after position `after` of the feed, or now.
+        """
+        filters = {"types[]": [*types] or None, "session_id": session_id, "project_id": project_id}
+        params = {name: value for name, value in filters.items() if value is not None}
+        follower = StreamFollower(self._transport, Change, "/v1/events/stream", params, after, on_connection)
+        async for change in follower.follow():
+            yield change
 
 
-class _StreamFollower:
+class StreamFollower(Generic[E]):
     """The state of one stream across its connections."""
 
     def __init__(
         self,
         transport: Transport,
-        session_id: str,
+        model: type[E],
+        path: str,
+        params: Mapping[str, Any],
         after: str | None,
-        deltas: Sequence[str],
         listener: ConnectionListener | None,
+        *,
+        last_type: str | None = None,
     ) -> None:
+        """`last_type`: the event that ends the stream."""
         self._transport = transport
-        self._path = f"/v1/sessions/{session_id}/events/stream"
-        self._params = {"event_deltas[]": [*deltas]} if deltas else {}
+        self._model = model
+        self._path = path
+        self._params = params
         self._cursor = after
         self._listener = listener
+        self._last_type = last_type
         self._connected_before = False
         self._preview: tuple[str, int] | None = None
         """The id of the open preview, and how many characters of its text were yielded."""
         self._exit_stack: AsyncExitStack | None = None
-        self.ended = False
+        self._ended = False
 
-    async def events_of_next_connection(self) -> AsyncIterator[Event]:
+    async def follow(self) -> AsyncIterator[E]:
+        try:
+            while not self._ended:
+                async for event in self._events_of_next_connection():
+                    yield event
+        finally:
+            await self.aclose()
+
+    async def _events_of_next_connection(self) -> AsyncIterator[E]:
         """Connects, with retries, and yields the events of that connection."""
         frames, event = await self._connect_with_retries()
         while event is not None:
             if visible := self._track_position(event):
                 yield visible
-            if event.type == DELETED:
-                self.ended = True
+            if event.type == self._last_type:
+                self._ended = True
                 return
             try:
                 event = await anext(frames)
@@ -115,7 +148,7 @@ class _StreamFollower:
             opened, self._exit_stack = self._exit_stack, None
             await opened.aclose()
 
-    async def _connect_with_retries(self) -> tuple[AsyncIterator[Event], Event | None]:
+    async def _connect_with_retries(self) -> tuple[AsyncIterator[E], E | None]:
         """Returns a new connection and its first event; None if a healthy connection broke before any event."""
         patience = self._transport.patience
         async for attempt in stamina.retry_context(
@@ -133,7 +166,7 @@ class _StreamFollower:
                     raise Unreachable("The server closed the stream as soon as it was opened.") from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _connect(self) -> AsyncIterator[Event]:
+    async def _connect(self) -> AsyncIterator[E]:
         await self.aclose()
         if self._connected_before and self._cursor is None:
             raise StreamLost(
@@ -147,14 +180,14 @@ class _StreamFollower:
         if self._connected_before and self._listener is not None:
             self._listener(None)
         self._connected_before = True
-        return _parse_events(frames)
+        return _parse_events(frames, self._model)
 
     def _report_lost_connection(self, error: Exception) -> None:
         if self._listener is not None:
             client_error = error if isinstance(error, ClientError) else Unreachable("The server closed the stream.")
             self._listener(client_error)
 
-    def _track_position(self, event: Event) -> Event | None:
+    def _track_position(self, event: E) -> E | None:
         """Records the position. Drops an `event_start` that repeats a preview already open on an earlier connection."""
         if event.position:
             self._cursor = event.position
@@ -168,15 +201,15 @@ class _StreamFollower:
         return event if event.type else None
 
 
-async def _parse_events(frames: AsyncIterator[Frame]) -> AsyncIterator[Event]:
+async def _parse_events(frames: AsyncIterator[Frame], model: type[E]) -> AsyncIterator[E]:
     async for frame in frames:
         if frame.event == "error":
             raise error_for_status(500, _decode_object(frame.data))
         if frame.data and frame.event != "ping":
-            yield Event.model_validate({**_decode_object(frame.data), "position": frame.id or None})
+            yield model.model_validate({**_decode_object(frame.data), "position": frame.id or None})
         elif frame.id:
-            # A frame with only a position: the start of a stream that begins "now".
-            yield Event(type="", position=frame.id)
+            # A frame with only a position: the start of a stream that begins "now", or a feed without changes.
+            yield model(type="", position=frame.id)
 
 
 def _preview_offset(position: str | None) -> int:

@@ -439,6 +439,15 @@ class Event(ResponseModel):
         return "\n".join(str(block.get("text", "")) for block in self.content or [] if block.get("type") == "text")
 
 
+class Change(Event):
+    """A change of a session, from the feed of the organisation. `position` is its position in the feed."""
+
+    session_id: str = ""
+    session_position: int | None = None
+    """The event's position in the log of the session; 0 for `session.created`."""
+    session_title: str | None = None
+
+
 class FileChange(ResponseModel):
     path: str
     old_path: str | None = None

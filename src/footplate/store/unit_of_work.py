@@ -287,8 +287,8 @@ class UnitOfWork(
         session = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
             accepted = await self.send(principal, session_id, inputs)
-            return replace(session, activity=_QUEUED), accepted
-        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+            return replace(session, activity=_QUEUED), replace(accepted, creates_session=True)
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, creates_session=True)
 
     async def import_session(
         self, principal: Principal, transcript: TranscriptImport, *, audience: Audience = EVERYONE, **fields: Any

@@ -1,14 +1,17 @@
 """One client connection of a stream: its position, its options, and a bounded queue of outgoing data.
 
-The `SessionChannel` of the session adds data to the queue and never waits. If a client reads too slowly and its queue
-is full, the queue is dropped. The client then continues from the log, at the last position that it received.
+The channel of the session or the feed adds data to the queue and never waits. If a client reads too slowly and its
+queue is full, the queue is dropped. The client then continues from the log, at the last position that it received.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
+import stamina
+
+from footplate.domain.errors import Temporary
 from footplate.domain.json import Json
 from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions import threads
@@ -16,6 +19,30 @@ from footplate.stream import sse
 
 QUEUE_BYTES: Final = 512 * 1024
 PAGE_SIZE: Final = 100
+CHUNK_BYTES: Final = 256 * 1024
+_READ_RETRY_SECONDS: Final = 60.0
+
+T = TypeVar("T")
+
+
+async def read_with_retries(read: Callable[[], Awaitable[T]]) -> T:
+    """Reads from the database for a client that is behind. Waits for a database that does not respond."""
+    async for attempt in stamina.retry_context(
+        on=(Temporary, OSError), attempts=None, timeout=_READ_RETRY_SECONDS, wait_max=1.0
+    ):
+        with attempt:
+            return await read()
+    raise AssertionError("the retries end with a result or an error")
+
+
+class EncodedFrame(Protocol):
+    @property
+    def seq(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
+
+
+F = TypeVar("F", bound=EncodedFrame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +54,8 @@ class Frame:
     body: Mapping[str, Json]
     """Determines the event's thread."""
 
-    def is_shown(self, thread_id: str | None) -> bool:
-        return threads.is_visible(self.event_type, self.body, thread_id)
+    def is_shown(self, thread_id: str | None, *, with_extensions: bool = False) -> bool:
+        return threads.is_visible(self.event_type, self.body, thread_id, with_extensions=with_extensions)
 
 
 class PreviewText:
@@ -54,11 +81,12 @@ class PreviewText:
         self.length += len(text)
 
 
-class Subscriber:
+class Subscriber(Generic[F]):
     __slots__ = (
         "_buffer",
         "_delivered",
         "_given_up",
+        "_is_shown",
         "_keepalive",
         "_last_taken",
         "_limit",
@@ -68,6 +96,7 @@ class Subscriber:
         "_resume",
         "_size",
         "_taken",
+        "_takes_default",
         "_timer",
         "behind",
         "deltas",
@@ -75,7 +104,6 @@ class Subscriber:
         "page",
         "seq",
         "silent",
-        "thread_id",
         "wake",
     )
 
@@ -83,17 +111,20 @@ class Subscriber:
         self,
         seq: int,
         *,
-        cursor: Cursor | None,
-        deltas: frozenset[str],
+        cursor: Cursor | None = None,
+        deltas: frozenset[str] = frozenset(),
         keepalive: float,
         limit: int = QUEUE_BYTES,
-        thread_id: str | None = None,
+        is_shown: Callable[[F], bool],
+        takes_default: bool = False,
     ) -> None:
+        """`is_shown` selects the frames of this client. `takes_default`: they are those that the channel sends by
+        default, so that it can receive bytes that most subscribers share.
+        """
         self.seq = seq
         """The last position that was queued or delivered."""
-        self.deltas = deltas if thread_id is None else frozenset()
-        """Preview types to send. Empty for a subagent's thread, whose messages are sent when they are complete."""
-        self.thread_id = thread_id
+        self.deltas = deltas
+        """Preview types to send."""
         self.behind = True
         """Whether it reads the log itself. The channel skips it until it has caught up."""
         self.page = PAGE_SIZE
@@ -106,6 +137,8 @@ class Subscriber:
         self._size = 0
         self._taken = 0
         self._limit = limit
+        self._is_shown = is_shown
+        self._takes_default = takes_default
         self._resume = cursor
         self._preview_id: str | None = None
         self._offset = 0
@@ -118,16 +151,16 @@ class Subscriber:
     def close(self) -> None:
         self._timer.cancel()
 
-    def queue_positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
-        """Queues positions. `frames` are the positions after `before`. `joined` contains those of the primary thread,
-        as bytes that all its subscribers share.
+    def queue_positions(self, before: int, frames: Sequence[F], joined: bytes = b"") -> None:
+        """Queues positions. `frames` are the positions after `before`. `joined` contains those that the channel sends
+        by default.
         """
         last = frames[-1].seq
         if self.behind or self.seq >= last:
             return
         fresh = joined
-        if self.seq > before or self.thread_id is not None:
-            fresh = b"".join(frame.data for frame in frames if frame.seq > self.seq and frame.is_shown(self.thread_id))
+        if self.seq > before or not self._takes_default:
+            fresh = b"".join(frame.data for frame in frames if frame.seq > self.seq and self._is_shown(frame))
         if not fresh or self._enqueue(fresh):
             self.seq = last
 
@@ -162,6 +195,24 @@ class Subscriber:
         self.ended = True
         self.wake.set()
 
+    async def next_chunk(self, catch_up: Callable[[], Awaitable[bytes]]) -> bytes | None:
+        """Returns the next chunk; empty after a long silence, None at the end. `catch_up` returns a chunk of the log,
+        or nothing once the subscriber has joined the channel.
+        """
+        while True:
+            if self.behind and not self.ended and (chunk := await catch_up()):
+                return chunk
+            self.wake.clear()
+            if chunk := self.take_queued():
+                return chunk
+            if self.ended:
+                return None
+            if self.silent:
+                self.reset_silence()
+                return b""
+            if not self.behind:
+                await self.wake.wait()
+
     def take_queued(self) -> bytes:
         """Returns all queued data as one chunk. It counts against the limit until `mark_sent` is called."""
         if not self._buffer:
@@ -177,11 +228,23 @@ class Subscriber:
         """Records that the connection has sent the last chunk and has room again."""
         self._taken = 0
 
-    def record_log_read(self, seq: int) -> None:
-        """Records that positions up to `seq` were read from the log and delivered without the queue."""
-        self.page = max(1, min(PAGE_SIZE, 2 * (seq - self.seq)))
-        self.seq = self._delivered = seq
+    def take_page(self, page: Iterable[F]) -> bytes:
+        """Returns as many frames of a page of the log as fit into a chunk, and records that they were delivered without
+        the queue. The page is encoded only as far as it is needed.
+        """
+        chosen: list[bytes] = []
+        size, last = 0, self.seq
+        for frame in page:
+            if self._is_shown(frame):
+                if chosen and size + len(frame.data) > CHUNK_BYTES:
+                    break
+                chosen.append(frame.data)
+                size += len(frame.data)
+            last = frame.seq
+        self.page = max(1, min(PAGE_SIZE, 2 * (last - self.seq)))
+        self.seq = self._delivered = last
         self.reset_silence()
+        return b"".join(chosen)
 
     def reset_silence(self) -> None:
         self._last_taken = self._loop.time()
@@ -189,16 +252,16 @@ class Subscriber:
 
     def _enqueue(self, data: bytes) -> bool:
         if self._taken + self._size + len(data) > self._limit:
-            self._fall_behind()
+            self.fall_behind()
             return False
         self._buffer.append(data)
         self._size += len(data)
         self.wake.set()
         return True
 
-    def _fall_behind(self) -> None:
-        """Drops the queue. A preview in it stays incomplete, because its start must not be sent twice on one
-        connection.
+    def fall_behind(self) -> None:
+        """Drops the queue, so that the subscriber reads the log itself. A preview in the queue stays incomplete,
+        because its start must not be sent twice on one connection.
         """
         self._buffer.clear()
         self._size = 0

@@ -8,9 +8,9 @@ new entries wait.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -19,7 +19,6 @@ from footplate.domain.sessions.events import Position
 from footplate.stream import live_entry_codec, sse
 from footplate.stream.client_queue import Frame, PreviewText, Subscriber
 from footplate.stream.live_entry_codec import DurableEvent, PreviewDelta, PreviewStart, ReceivedItem
-from footplate.stream.log_port import LogReader
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +27,20 @@ ReadOpenPreview = Callable[[str, str], Awaitable[tuple[PreviewStart, str] | None
 
 PAGE_SIZE: Final = 200
 _MAX_WAITING: Final = 2000
+
+
+class LogReader(Protocol):
+    """The interface (port) through which streams read the session log. The store implements it."""
+
+    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
+        """Returns the log positions after `after_seq`, ordered by `seq`, including the second positions of queued
+        inputs.
+        """
+
+    async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        """Returns the last `seq` of each session, or 0 if it has none. A session that is not in the result does not
+        exist.
+        """
 
 
 @dataclass(slots=True)
@@ -54,7 +67,7 @@ class SessionChannel:
         self.session_id = session_id
         self.seq: int | None = None
         """The last position that was delivered; None until the head of the log is known."""
-        self.subscribers: set[Subscriber] = set()
+        self.subscribers: set[Subscriber[Frame]] = set()
         self.user_count = 0
         self._log = log_reader
         self._read_open_preview = read_open_preview
@@ -74,7 +87,7 @@ class SessionChannel:
             self._start_repair()
             self._process_waiting()
 
-    def attach(self, subscriber: Subscriber) -> None:
+    def attach(self, subscriber: Subscriber[Frame]) -> None:
         """Serves a subscriber that has all positions up to ours from this channel."""
         assert self.seq is not None
         subscriber.behind = False
@@ -245,7 +258,7 @@ class SessionChannel:
         while True:
             page = await self._log.positions(self.organisation, self.session_id, self.seq, PAGE_SIZE)
             if page:
-                self._deliver_frames([_frame_from_log(item) for item in page])
+                self._deliver_frames([frame_from_log(item) for item in page])
             if len(page) < PAGE_SIZE:
                 return
 
@@ -286,5 +299,5 @@ def _frame_from_entry(item: DurableEvent) -> Frame:
     return Frame(item.seq, item.id, item.type, sse.encode_event(item.seq, item.event), item.event)
 
 
-def _frame_from_log(item: Position) -> Frame:
+def frame_from_log(item: Position) -> Frame:
     return Frame(item.seq, item.event.id, item.event.type, sse.encode_position(item), item.event.body)

@@ -12,14 +12,15 @@ a JSON list of `[kind, body]` pairs in chronological order:
 `offset` is the number of characters before the text, and `after_seq` the last log position that the writer knew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from footplate.domain.json import Json, JsonObject, clean
-from footplate.domain.sessions import events
+from footplate.domain.sessions import events, feed
+from footplate.stream import redis_keys
 
 _EVENTS: Final = "events"
 _START: Final = "start"
@@ -108,6 +109,14 @@ def decode_open_preview(lines: bytes) -> tuple[PreviewStart, str] | None:
 def append_command(stream: str, session_id: str, organisation: str, items: Sequence[PublishedItem]) -> RedisCommand:
     fields = ("s", session_id, "o", organisation, "b", encode_items(items))
     return ("XADD", stream, "MAXLEN", "~", MAX_STREAM_ENTRIES, "*", *fields)
+
+
+def feed_commands(organisation: str, items: Iterable[PublishedItem]) -> tuple[RedisCommand, ...]:
+    """Returns the command that notifies the readers of the organisation's feed, if one of the events is a change."""
+    positions = (position for item in items if not isinstance(item, PreviewStart | PreviewDelta) for position in item)
+    if any(feed.is_change(position.event.type, position.event.body) for position in positions):
+        return (("PUBLISH", redis_keys.feed_channel(organisation), ""),)
+    return ()
 
 
 def _encode_item(item: PublishedItem) -> list[Json]:

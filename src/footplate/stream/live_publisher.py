@@ -53,6 +53,7 @@ class LivePublisher:
         """Publishes committed events. Returns immediately."""
         if not positions:
             return
+        feed_commands = live_entry_codec.feed_commands(organisation, [positions])
         entry = live_entry_codec.append_command(
             redis_keys.stream_key(redis_keys.shard_of(session_id)), session_id, organisation, [positions]
         )
@@ -60,9 +61,13 @@ class LivePublisher:
             item.event.type in live_entry_codec.PREVIEW_CLOSING_TYPES | live_entry_codec.PREVIEWED_TYPES
             for item in positions
         ):
-            self.enqueue((("DEL", redis_keys.open_preview_key(organisation, session_id)), entry))
+            self.enqueue((("DEL", redis_keys.open_preview_key(organisation, session_id)), entry, *feed_commands))
         else:
-            self.enqueue((entry,))
+            self.enqueue((entry, *feed_commands))
+
+    def notify_feed(self, organisation: str) -> None:
+        """Notifies the readers of the organisation's feed of a change without an event, such as a new session."""
+        self.enqueue((("PUBLISH", redis_keys.feed_channel(organisation), ""),))
 
     def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         """Queues commands that belong together. Returns False if the queue is full."""

@@ -17,6 +17,10 @@ def stream_key(shard: int) -> str:
     return f"footplate:live:{{{shard:02}}}"
 
 
+def feed_channel(organisation: str) -> str:
+    return f"footplate:feed:{organisation}"
+
+
 def open_streams_key(organisation: str, member_id: str | None = None) -> str:
     """The keys of an organisation share a hash tag, like those of a shard."""
     return f"footplate:streams:{{{organisation}}}:{member_id or ''}"

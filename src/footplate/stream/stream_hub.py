@@ -5,30 +5,26 @@ client receives events from the `SessionChannel` of its session, or directly fro
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, cast
 
-import stamina
 import structlog
 from redis.exceptions import RedisError
 
-from footplate.domain.errors import NotFound, Temporary
+from footplate.domain.errors import NotFound
 from footplate.domain.ports.api import Cursor
-from footplate.domain.sessions import events, threads
-from footplate.domain.sessions.events import Position
+from footplate.domain.sessions import events
 from footplate.stream import live_entry_codec, redis_connections, redis_keys, sse
-from footplate.stream.client_queue import QUEUE_BYTES, Subscriber
-from footplate.stream.gapless_session_events import SessionChannel
+from footplate.stream.client_queue import QUEUE_BYTES, Frame, Subscriber, read_with_retries
+from footplate.stream.gapless_session_events import LogReader, SessionChannel, frame_from_log
 from footplate.stream.live_entry_codec import PreviewStart
-from footplate.stream.log_port import LogReader
 from footplate.stream.shard_reader import Entry, ShardReader
 
 log = structlog.get_logger(__name__)
 
-_CHUNK_BYTES: Final = 256 * 1024
-_LOG_RETRY_SECONDS: Final = 60.0
 _REPLICA_SECONDS: Final = 0.05
 
 
@@ -84,6 +80,7 @@ class StreamHub:
         cursor: Cursor | None = None,
         deltas: frozenset[str] = frozenset(),
         thread_id: str | None = None,
+        with_extensions: bool = False,
     ) -> AsyncIterator[bytes]:
         """Yields the first item as soon as the start position is fixed. Without a cursor, that item contains the
         position.
@@ -93,13 +90,15 @@ class StreamHub:
         """
         with self._watch_session(organisation, session_id) as channel:
             start = await self._start_position(channel, cursor)
-            subscriber = Subscriber(
+            subscriber = Subscriber[Frame](
                 start,
                 cursor=cursor,
-                deltas=deltas,
+                # The messages of a subagent's thread are sent when they are complete.
+                deltas=deltas if thread_id is None else frozenset(),
                 keepalive=self._keepalive,
                 limit=self._queue_bytes,
-                thread_id=thread_id,
+                is_shown=lambda frame: frame.is_shown(thread_id, with_extensions=with_extensions),
+                takes_default=thread_id is None and not with_extensions,
             )
             channel.subscribers.add(subscriber)
             self.open_streams += 1
@@ -107,7 +106,7 @@ class StreamHub:
                 if channel.seq is not None and subscriber.seq >= channel.seq:
                     channel.attach(subscriber)
                 yield sse.encode_start_position(start) if cursor is None else b""
-                while (chunk := await self._next_chunk(channel, subscriber)) is not None:
+                while (chunk := await subscriber.next_chunk(partial(self._catch_up, channel, subscriber))) is not None:
                     yield chunk
                     subscriber.mark_sent()
             finally:
@@ -143,44 +142,21 @@ class StreamHub:
         channel.anchor(head)
         return head if cursor is None else cursor.seq
 
-    async def _next_chunk(self, channel: SessionChannel, subscriber: Subscriber) -> bytes | None:
-        """Returns the next chunk; empty after a long silence, None at the end."""
-        while True:
-            if subscriber.behind and not subscriber.ended and (chunk := await self._catch_up(channel, subscriber)):
-                return chunk
-            subscriber.wake.clear()
-            if chunk := subscriber.take_queued():
-                return chunk
-            if subscriber.ended:
-                return None
-            if subscriber.silent:
-                subscriber.reset_silence()
-                return b""
-            if not subscriber.behind:
-                await subscriber.wake.wait()
-
-    async def _catch_up(self, channel: SessionChannel, subscriber: Subscriber) -> bytes:
+    async def _catch_up(self, channel: SessionChannel, subscriber: Subscriber[Frame]) -> bytes:
         """Returns one chunk of the log, or an empty one once the subscriber has joined the channel."""
         if channel.seq is not None and subscriber.seq >= channel.seq:
             channel.attach(subscriber)
             return b""
-        page = await self._read_positions(channel, subscriber.seq, subscriber.page)
+        page = await read_with_retries(
+            lambda: self._log.positions(channel.organisation, channel.session_id, subscriber.seq, subscriber.page)
+        )
         if not page:  # a published event is committed, but a database replica may lag
             await asyncio.sleep(_REPLICA_SECONDS)
             return b""
-        chunk, last = _build_chunk(page, subscriber.thread_id)
-        subscriber.record_log_read(last.seq)
-        if last.event.type == events.SESSION_DELETED:
+        chunk = subscriber.take_page(map(frame_from_log, page))
+        if any(item.event.type == events.SESSION_DELETED and item.seq <= subscriber.seq for item in page):
             subscriber.end_stream()
         return chunk
-
-    async def _read_positions(self, channel: SessionChannel, after_seq: int, limit: int) -> Sequence[Position]:
-        async for attempt in stamina.retry_context(
-            on=(Temporary, OSError), attempts=None, timeout=_LOG_RETRY_SECONDS, wait_max=1.0
-        ):
-            with attempt:
-                return await self._log.positions(channel.organisation, channel.session_id, after_seq, limit)
-        raise AssertionError("the retries end with a result or an error")
 
     async def _load_open_preview(self, organisation: str, session_id: str) -> tuple[PreviewStart, str] | None:
         try:
@@ -232,18 +208,3 @@ class StreamHub:
         elif channel.seq is not None and head > channel.seq:
             self._reader.recheck_position(redis_keys.shard_of(channel.session_id))
             channel.request_log_read()
-
-
-def _build_chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
-    """Returns as many frames of a thread as fit into a chunk, and the last position that they cover."""
-    frames: list[bytes] = []
-    size, last = 0, page[0]
-    for item in page:
-        if threads.is_visible(item.event.type, item.event.body, thread_id):
-            frame = sse.encode_position(item)
-            if frames and size + len(frame) > _CHUNK_BYTES:
-                break
-            frames.append(frame)
-            size += len(frame)
-        last = item
-    return b"".join(frames), last

@@ -28,6 +28,7 @@ from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.deliverable_work import Deliveries
 from footplate.store.log.diff_snapshots import DiffSnapshots
+from footplate.store.log.feed import Feed
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
@@ -35,6 +36,7 @@ from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
+from footplate.stream.feed.feed_hub import FeedHub
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
 from footplate.stream.stream_hub import StreamHub
@@ -91,7 +93,10 @@ async def run(settings: Settings) -> None:
         exits.push_async_callback(redis.aclose)
         reads = ApiReads(database, objects)
         hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
-        metrics.STREAMS.set_function(lambda: hub.open_streams)
+        feeds = await exits.enter_async_context(
+            FeedHub(settings.redis_url, Feed(database, reads.positions), keepalive=settings.keepalive)
+        )
+        metrics.STREAMS.set_function(lambda: hub.open_streams + feeds.open_streams)
         metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
         limits = LimitStore(database, settings.default_limits)
         limit_guard = OrganisationLimitGuard(limits, redis)
@@ -103,6 +108,7 @@ async def run(settings: Settings) -> None:
             units=UnitOfWorkFactory(database, objects, limits),
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
+            feeds=feeds,
             keys=ApiKeys(database),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
@@ -152,7 +158,7 @@ async def run(settings: Settings) -> None:
         logging.getLogger("uvicorn.error").addFilter(_is_server_problem)
         logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
         freeze_loaded_objects()
-        await _Server(config, hub).serve(sockets=[_bind_socket(settings.host, settings.port)])
+        await _Server(config, (hub, feeds)).serve(sockets=[_bind_socket(settings.host, settings.port)])
 
 
 def _is_server_problem(record: logging.LogRecord) -> bool:
@@ -184,12 +190,13 @@ def _bind_socket(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Ends its streams on shutdown, so that clients reconnect to another replica immediately, not after a timeout."""
 
-    def __init__(self, config: uvicorn.Config, hub: StreamHub) -> None:
+    def __init__(self, config: uvicorn.Config, hubs: tuple[StreamHub, FeedHub]) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._hubs = hubs
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._hub.end_streams()
+        for hub in self._hubs:
+            hub.end_streams()
         super().handle_exit(sig, frame)
 
 
@@ -203,6 +210,8 @@ class _Notifier:
 
     async def notify_accepted(self, accepted: AcceptedInputs) -> None:
         await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
+        if accepted.creates_session:
+            self._live.notify_feed(accepted.organisation)
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:

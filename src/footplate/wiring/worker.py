@@ -36,6 +36,7 @@ from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.deferred_turns import DeferredTurns
+from footplate.store.log.feed import FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
@@ -177,7 +178,8 @@ async def run(settings: Settings) -> None:
         deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
         retention = SessionArchiving(database, objects, settings.retention)
         expiry, removals = SessionExpiry(database, settings.retention_delete), FileCleanup(database, objects)
-        urgent = (AuditSealing(database), ApprovalExpiry(database, objects))
+        feed_expiry = FeedExpiry(database, settings.retention_feed)
+        urgent = (AuditSealing(database), ApprovalExpiry(database, objects), feed_expiry)
         chores = (deletions, retention, expiry, removals)
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)

@@ -41,6 +41,7 @@ COMMANDS = [
         ("ls",),
         ("show",),
         ("logs",),
+        ("events",),
         ("fork",),
         ("share",),
         ("diff",),

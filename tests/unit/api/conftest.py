@@ -20,7 +20,17 @@ from footplate.harness import registry
 from .fake_delivery import FakeDelivery
 from .fake_diffs import FakeDiffs
 from .fake_limits import FakeLimitGuard
-from .fake_services import FakeEventStreams, FakeHealth, FakeKeys, FakeNotifier, FakeReads, FakeUnits, FakeUsage, World
+from .fake_services import (
+    FakeEventStreams,
+    FakeFeeds,
+    FakeHealth,
+    FakeKeys,
+    FakeNotifier,
+    FakeReads,
+    FakeUnits,
+    FakeUsage,
+    World,
+)
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
@@ -30,6 +40,7 @@ BASE = "http://footplate.test"
 class Api:
     world: World = field(default_factory=World)
     tails: FakeEventStreams = field(default_factory=FakeEventStreams)
+    feeds: FakeFeeds = field(default_factory=FakeFeeds)
     health: FakeHealth = field(default_factory=FakeHealth)
     keys: FakeKeys = field(default_factory=FakeKeys)
     usage: FakeUsage = field(default_factory=FakeUsage)
@@ -50,6 +61,7 @@ class Api:
                 units=FakeUnits(self.world),
                 notifier=self.notifier,
                 tails=self.tails,
+                feeds=self.feeds,
                 keys=self.keys,
                 limit_guard=FakeLimitGuard(self.world.limits),
                 health=self.health,

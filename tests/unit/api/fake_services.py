@@ -1,5 +1,6 @@
 """In-memory fakes of the ports behind the api: dictionaries that fulfil the same contracts."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from footplate.domain.ports.usage_report import UsageQuery, UsageRow
 from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
@@ -240,7 +242,11 @@ class FakeReads(FakeMemberReads):
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
         rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
-        rows = [row for row in rows if is_visible(row.event.type, row.event.body, page.thread_id)]
+        rows = [
+            row
+            for row in rows
+            if is_visible(row.event.type, row.event.body, page.thread_id, with_extensions=page.with_extensions)
+        ]
         if page.order == "desc":
             rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
         elif page.after_seq is not None:
@@ -551,6 +557,7 @@ class FakeEventStreams:
     forever: Callable[[], AsyncIterator[bytes]] | None = None
     requests: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
     threads: list[str | None] = field(default_factory=list)
+    with_extensions: list[bool] = field(default_factory=list)
     closed: int = 0
 
     async def frames(
@@ -561,8 +568,10 @@ class FakeEventStreams:
         cursor: Cursor | None,
         deltas: frozenset[str],
         thread_id: str | None = None,
+        with_extensions: bool = False,
     ) -> AsyncIterator[bytes]:
         self.threads.append(thread_id)
+        self.with_extensions.append(with_extensions)
         self.requests.append((organisation, session_id, cursor, deltas))
         try:
             yield b""
@@ -575,6 +584,20 @@ class FakeEventStreams:
                     yield chunk
         finally:
             self.closed += 1
+
+
+@dataclass
+class FakeFeeds:
+    """Yields the start position, then waits if told to."""
+
+    forever: bool = False
+    viewers: list[tuple[FeedViewer, int | None]] = field(default_factory=list)
+
+    async def frames(self, viewer: FeedViewer, *, after: int | None) -> AsyncIterator[bytes]:
+        self.viewers.append((viewer, after))
+        yield b'event: ping\nid: 7\ndata: {"type":"ping"}\n\n' if after is None else b""
+        if self.forever:
+            await asyncio.get_running_loop().create_future()
 
 
 class FakeKeys:

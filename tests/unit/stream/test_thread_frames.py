@@ -8,7 +8,6 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Position
 from footplate.stream import sse
 from footplate.stream.client_queue import Frame, Subscriber
-from footplate.stream.stream_hub import _build_chunk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ASK = ev.tool_use("bash", {}, call_id="t2", decision=Decision(PermissionOutcome.ASK, "because"))
@@ -32,13 +31,18 @@ def expect_frames(*numbers: int) -> bytes:
     return b"".join(FRAMES[number - 1].data for number in numbers)
 
 
+def open_subscriber(thread_id: str | None, *, seq: int = 0) -> Subscriber[Frame]:
+    return Subscriber(
+        seq, keepalive=60, is_shown=lambda frame: frame.is_shown(thread_id), takes_default=thread_id is None
+    )
+
+
 async def receive_frames(thread_id: str | None, *, seq: int = 0) -> bytes:
     """Returns the frames that a subscriber receives from the channel."""
-    subscriber = Subscriber(seq, cursor=None, deltas=frozenset({"agent.message"}), keepalive=60, thread_id=thread_id)
+    subscriber = open_subscriber(thread_id, seq=seq)
     subscriber.behind = False
     subscriber.queue_positions(0, FRAMES, b"".join(frame.data for frame in FRAMES if frame.is_shown(None)))
     assert subscriber.seq == len(LOG)
-    assert bool(subscriber.deltas) is (thread_id is None)
     subscriber.close()
     return subscriber.take_queued()
 
@@ -52,6 +56,8 @@ async def test_a_live_subscriber_gets_the_frames_of_its_thread() -> None:
 
 
 async def test_the_log_is_read_for_one_thread() -> None:
-    assert _build_chunk(PAGE, None) == (expect_frames(1, 2, 3, 5, 6, 8, 9), PAGE[-1])
-    assert _build_chunk(PAGE, "sthr_a") == (expect_frames(3, 4, 5, 6, 7, 8), PAGE[-1])
-    assert _build_chunk(PAGE, "sthr_b") == (b"", PAGE[-1])
+    for thread_id, numbers in ((None, (1, 2, 3, 5, 6, 8, 9)), ("sthr_a", (3, 4, 5, 6, 7, 8)), ("sthr_b", ())):
+        subscriber = open_subscriber(thread_id)
+        assert subscriber.take_page(FRAMES) == expect_frames(*numbers)
+        assert subscriber.seq == len(LOG)
+        subscriber.close()

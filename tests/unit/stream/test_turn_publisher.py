@@ -40,8 +40,12 @@ class RecordingPublisher:
         """For each entry, the commands before it and its contents."""
         return [
             ([str(name) for name, *_ in before], live_entry_codec.decode_items(cast("bytes", entry[-1])))
-            for *before, entry in self.offered
+            for *before, entry in map(_without_feed, self.offered)
         ]
+
+
+def _without_feed(commands: Sequence[RedisCommand]) -> Sequence[RedisCommand]:
+    return [command for command in commands if command[0] != "PUBLISH"]
 
 
 async def _pieces(*, busy: bool) -> int:

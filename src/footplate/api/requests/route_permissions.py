@@ -27,7 +27,15 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
 _MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
 _RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/files")
 """The routes that an API key that is restricted to projects can use."""
-_RESTRICTED_KEY_READS: Final = ("/v1/agents", "/v1/environments", "/v1/projects", "/v1/teams", "/v1/usage", "/v1/audit")
+_RESTRICTED_KEY_READS: Final = (
+    "/v1/agents",
+    "/v1/environments",
+    "/v1/events",
+    "/v1/projects",
+    "/v1/teams",
+    "/v1/usage",
+    "/v1/audit",
+)
 """Further routes that it can only read."""
 
 

@@ -3,6 +3,7 @@ stay open for hours after that was checked.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -13,6 +14,8 @@ from footplate.api.service_container import ApiServices, get_services
 from footplate.domain.errors import FootplateError, Forbidden, Unauthenticated
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
+from footplate.domain.organisations.visibility import ViewFilter
+from footplate.domain.sessions.feed import FeedViewer
 
 CHECK_SECONDS: Final = 2.0
 """Interval between two checks. The server caches a key for 2 seconds, so a stream ends within 5 seconds."""
@@ -28,19 +31,36 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
     """
     secret, services = secret or extract_api_key(connection), get_services(connection)
     session_id: str = connection.path_params["session_id"]
+
+    async def check(current: Principal) -> bool:
+        return await services.watched_sessions.is_visible(services.reads, current, session_id)
+
     with services.watched_sessions.watch(principal, session_id):
-        await _check_until_revoked(services, principal, secret, session_id)
+        await _check_until_revoked(services, principal, secret, check)
 
 
-async def _check_until_revoked(services: ApiServices, principal: Principal, secret: str, session_id: str) -> None:
+async def update_viewer_until_revoked(connection: HTTPConnection, principal: Principal, viewer: FeedViewer) -> None:
+    """Updates what a viewer of the feed can see, when the teams of its principal or the restrictions of its key change.
+    Returns when the key is revoked.
+    """
+
+    async def update(current: Principal) -> bool:
+        viewer.view = ViewFilter.of(current)
+        return True
+
+    await _check_until_revoked(get_services(connection), principal, extract_api_key(connection), update)
+
+
+async def _check_until_revoked(
+    services: ApiServices, principal: Principal, secret: str, check: Callable[[Principal], Awaitable[bool]]
+) -> None:
+    """Returns when the key is not valid any more, or `check` returns False for its current principal."""
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         try:
             current = await services.keys.authenticate(secret)
             check_permission(current, Permission.VIEW)
-            if current.organisation != principal.organisation:
-                return
-            if not await services.watched_sessions.is_visible(services.reads, current, session_id):
+            if current.organisation != principal.organisation or not await check(current):
                 return
         except (Unauthenticated, Forbidden):
             return

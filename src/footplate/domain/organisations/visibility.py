@@ -42,6 +42,15 @@ EVERYONE: Final = Audience()
 
 
 @dataclass(frozen=True, slots=True)
+class SessionAudience:
+    """What decides who can see a session: its owner, its stored audience and its projects."""
+
+    owner_id: str
+    visible_to: str
+    project_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ViewFilter:
     """What a principal can see, as arguments of queries. None: no restriction."""
 
@@ -58,6 +67,12 @@ class ViewFilter:
         if principal.project_ids is None:
             return cls(audiences, None, audiences)
         return cls(audiences, sorted(principal.project_ids), [principal.id])
+
+    def includes(self, session: SessionAudience) -> bool:
+        """Return whether the principal can see a session. The query `visible_sessions` decides the same."""
+        if self.audiences is not None and not {session.owner_id, session.visible_to} & {*self.audiences}:
+            return False
+        return self.project_ids is None or (bool(session.project_ids) and session.project_ids <= {*self.project_ids})
 
     @property
     def is_unrestricted(self) -> bool:

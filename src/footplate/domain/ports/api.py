@@ -28,6 +28,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
@@ -107,6 +108,7 @@ class AcceptedInputs:
     """Whether to nudge the running turn to check its inputs."""
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
+    creates_session: bool = False
     ends_when_idle: bool = False
     """The session was created together with its task, so there may be no further turn."""
 
@@ -131,6 +133,8 @@ class EventPage:
     created_lte: datetime | None = None
     thread_id: str | None = None
     """The thread of a subagent. None: the primary thread, which is the session's own event list."""
+    with_extensions: bool = False
+    """Whether event types that the reference API does not have are included."""
 
 
 class StepReads(Protocol):
@@ -329,12 +333,20 @@ class EventStreams(Protocol):
         cursor: Cursor | None,
         deltas: frozenset[str],
         thread_id: str | None = None,
+        with_extensions: bool = False,
     ) -> AsyncIterator[bytes]:
         """Stream encoded SSE frames. Without a cursor, the stream starts now, and its first item is a frame with the
         start position. The stream ends only when the session is deleted.
 
         Empty bytes mean that nothing happened for a while, so the caller sends a keep-alive; as the first item they
-        have no meaning. `thread_id`: as in `EventPage`.
+        have no meaning. `thread_id`, `with_extensions`: as in `EventPage`.
+        """
+
+
+class FeedStreams(Protocol):
+    def frames(self, viewer: FeedViewer, *, after: int | None) -> AsyncIterator[bytes]:
+        """Stream the changes that the viewer can see as encoded SSE frames. Without `after`, the stream starts now, and
+        its first item is a frame with the start position; otherwise the first item is empty.
         """
 
 

@@ -39,6 +39,9 @@ TOOL_USES: Final = frozenset({AGENT_TOOL_USE, AGENT_MCP_TOOL_USE})
 TOOL_RESULTS: Final = frozenset({AGENT_TOOL_RESULT, AGENT_MCP_TOOL_RESULT})
 """Results of tools that Footplate runs. Custom tools are run by the client."""
 
+EXTENSION_PREFIXES: Final = ("step.", "question.", "batch.")
+"""Events that the reference API does not have. Lists and streams of a session have them only on request."""
+
 VERSION: Final = 1
 """The version of a stored event body. Old versions can always be loaded; tests/unit has a sample of each."""
 
@@ -93,6 +96,10 @@ def to_wire(position: Position) -> JsonObject:
     return (
         identity | position.event.body | identity | {"processed_at": processed_at}
     )  # a body cannot override the id or type
+
+
+def is_extension(event_type: str) -> bool:
+    return event_type.startswith(EXTENSION_PREFIXES)
 
 
 def text_block(text: str) -> JsonObject:

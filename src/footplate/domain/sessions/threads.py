@@ -33,8 +33,12 @@ def primary_id(session_id: str) -> str:
     return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
-def is_visible(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
+def is_visible(
+    event_type: str, body: Mapping[str, Json], thread_id: str | None, *, with_extensions: bool = False
+) -> bool:
     """Whether an event is visible in this thread. None: the primary thread, which also shows cross-posted events."""
+    if ev.is_extension(event_type) and not with_extensions:
+        return False
     if thread_id is None:
         return body.get(THREAD_ID) is None or event_type in LIFECYCLE_EVENTS or _is_for_people(event_type, body)
     return body.get(THREAD_ID) == thread_id and event_type != CREATED

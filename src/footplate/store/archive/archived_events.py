@@ -131,7 +131,7 @@ def _matches(line: ArchiveLine, page: EventPage, last_seq: int | None) -> bool:
     """Applies the same conditions as the `where` clause of the query `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
         return False
-    if not threads.is_visible(line["type"], line["body"], page.thread_id):
+    if not threads.is_visible(line["type"], line["body"], page.thread_id, with_extensions=page.with_extensions):
         return False
     bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
     if bounds == (None, None, None, None):

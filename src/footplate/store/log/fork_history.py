@@ -115,6 +115,7 @@ class ForkHistory:
             page.created_lte,
             last_seq,
             page.thread_id,
+            page.with_extensions,
         )
 
     async def _read_segment_page(self, organisation: str, segment: LogSegment, page: EventPage) -> Sequence[Position]:

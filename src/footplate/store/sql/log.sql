@@ -132,12 +132,13 @@ where h.session_id = $1 and h.organisation = $2
 -- Times are processing times, as in the reference API, so an input that is still queued is in no time range. For a fork,
 -- events after $10 do not belong to its history. $11 is a subagent's thread. Without it the query reads the primary thread:
 -- all events that are not a subagent's own, events about threads, and approval requests. Reading bodies for that triples
--- the time of a page, so it is skipped for sessions without threads.
+-- the time of a page, so it is skipped for sessions without threads. $12: with types that the reference API does not have.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
+  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
            else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'
@@ -155,6 +156,7 @@ from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
+  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
            else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'

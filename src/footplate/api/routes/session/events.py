@@ -1,5 +1,6 @@
 """`/v1/sessions/{id}/events`: sends events to a session, and lists and streams its events."""
 
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 
 from fastapi import Request
@@ -63,6 +64,7 @@ async def list_events(request: Request, session_id: str, principal: Caller) -> R
         created_gte=query.created_at_gte,
         created_lt=query.created_at_lt,
         created_lte=query.created_at_lte,
+        with_extensions=query.extensions,
     )
     return await respond_with_page(request, principal, session_id, page)
 
@@ -97,15 +99,24 @@ async def open_event_stream(
     request: Request, principal: Principal, session: Session, query: StreamEvents, *, thread_id: str | None = None
 ) -> EventStream:
     cursor = parse_start_cursor(request.headers.get("last-event-id"), query.after)
-    services = get_services(request)
-    slot = await acquire_stream(services, principal)
-    frames = services.tails.frames(
+    frames = get_services(request).tails.frames(
         principal.organisation,
         session.id,
         cursor=cursor,
         deltas=frozenset(query.event_deltas),
         thread_id=thread_id,
+        with_extensions=query.extensions,
     )
+    return await respond_with_stream(request, principal, frames, partial(wait_for_revocation, request, principal))
+
+
+async def respond_with_stream(
+    request: Request,
+    principal: Principal,
+    frames: AsyncIterator[bytes],
+    until_revoked: Callable[[], Coroutine[None, None, None]],
+) -> EventStream:
+    slot = await acquire_stream(get_services(request), principal)
     # The first frame shows that the start position is fixed. The response must not start before: a client sends its
     # message as soon as the stream is open, and expects to see it.
     try:
@@ -113,9 +124,7 @@ async def open_event_stream(
     except BaseException:
         slot.release()
         raise
-    return EventStream(
-        frames, slot, first_frame=first_frame, until_revoked=partial(wait_for_revocation, request, principal)
-    )
+    return EventStream(frames, slot, first_frame=first_frame, until_revoked=until_revoked)
 
 
 def parse_start_cursor(header: str | None, after: str | None) -> Cursor | None:

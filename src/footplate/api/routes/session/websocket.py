@@ -63,7 +63,11 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     query = read_query(socket, StreamEvents)
     cursor = parse_start_cursor(socket.headers.get("last-event-id"), query.after)
     frames = services.tails.frames(
-        principal.organisation, session_id, cursor=cursor, deltas=frozenset(query.event_deltas)
+        principal.organisation,
+        session_id,
+        cursor=cursor,
+        deltas=frozenset(query.event_deltas),
+        with_extensions=query.extensions,
     )
     with await acquire_stream(services, principal):
         await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))

@@ -17,6 +17,11 @@ from footplate.domain.sessions.turns import WhenBusy
 
 MAX_EVENTS: Final = 1000
 MAX_INITIAL_EVENTS: Final = 50
+_CHANGE_TYPE: Final = (
+    r"^(session\.(created|updated|deleted|error|status_[a-z]+)|agent\.(tool_use|mcp_tool_use|custom_tool_use)"
+    r"|user\.tool_confirmation|(step|question|batch)\.[a-z_.]+)$"
+)
+"""The event types of the feed (`domain/sessions/feed.py`)."""
 
 EventType = Literal[
     "user.message",
@@ -164,6 +169,11 @@ def _is_input(position: events.Position) -> bool:
     return position.event.type.startswith("user.")
 
 
+WithExtensions = Annotated[
+    bool, Field(description="Include event types that the reference API does not have, such as `step.*`.")
+]
+
+
 class ListEvents(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = MAX_EVENTS
     order: Literal["asc", "desc"] | None = None
@@ -173,6 +183,19 @@ class ListEvents(Parameters):
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
+    extensions: WithExtensions = False
+
+
+class StreamFeed(Parameters):
+    """`after` is the ID of the last frame received, for clients that cannot set `Last-Event-ID`."""
+
+    after: Text | None = None
+    types: Annotated[
+        list[Annotated[Text, StringConstraints(pattern=_CHANGE_TYPE)]],
+        Field(alias="types[]", default_factory=list, description="Only changes of these event types."),
+    ]
+    session_id: Annotated[Text | None, Field(description="Only changes of this session.")] = None
+    project_id: Annotated[Text | None, Field(description="Only changes of sessions with this project.")] = None
 
 
 class StreamEvents(Parameters):
@@ -182,3 +205,4 @@ class StreamEvents(Parameters):
     event_deltas: Annotated[
         list[Literal["agent.message", "agent.thinking"]], Field(alias="event_deltas[]", default_factory=list)
     ]
+    extensions: WithExtensions = False

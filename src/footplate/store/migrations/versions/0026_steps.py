@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0026"
-down_revision = "0024"
+down_revision = "0025"
 
 
 def upgrade() -> None:

@@ -1,0 +1,94 @@
+"""The feed of an organisation: the changes of its sessions that people and programs react to, in one order.
+
+A *change* is an event of a session, or the creation or deletion of a session. Its *position* in the feed is a number
+without gaps in the organisation. Each viewer receives only the changes of sessions that it can see when they are sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Position
+
+SESSION_CREATED: Final = "session.created"
+_STATUS_PREFIX: Final = "session.status_"
+_TYPES: Final = frozenset(
+    {
+        SESSION_CREATED,
+        events.SESSION_UPDATED,
+        events.SESSION_DELETED,
+        events.SESSION_ERROR,
+        events.USER_TOOL_CONFIRMATION,
+        events.AGENT_CUSTOM_TOOL_USE,
+    }
+)
+
+
+def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
+    """Whether an event is in the feed. The triggers of migration 0025 decide the same."""
+    return (
+        event_type in _TYPES
+        or event_type.startswith(_STATUS_PREFIX)
+        or events.is_extension(event_type)
+        or events.is_approval_request(event_type, body)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedChange:
+    position: int
+    session_id: str
+    session_title: str | None
+    audience: SessionAudience | None
+    """Who can see the session now. None: the session was deleted, and this is not its deletion."""
+    event: Position | None
+    """None: it no longer exists."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FeedViewer:
+    """A client of the feed: what it can see, and what it asked for."""
+
+    organisation: str
+    view: ViewFilter
+    """Replaced while the feed is open, if the rights of the principal change."""
+    types: frozenset[str] = frozenset()
+    """Empty: all types."""
+    session_id: str | None = None
+    project_id: str | None = None
+
+    def can_see(self, change: FeedChange) -> bool:
+        if change.audience is None or change.event is None:
+            return False
+        return (
+            (not self.types or change.event.event.type in self.types)
+            and self.session_id in {None, change.session_id}
+            and (self.project_id is None or self.project_id in change.audience.project_ids)
+            and self.view.includes(change.audience)
+        )
+
+
+def to_wire(change: FeedChange) -> JsonObject:
+    """Return the change in the form that clients receive: the event, and its session."""
+    assert change.event is not None
+    session: JsonObject = {
+        "session_id": change.session_id,
+        "session_position": change.event.seq,
+        "session_title": change.session_title,
+    }
+    return events.to_wire(change.event) | session
+
+
+def unusable_cursor_error(position: int) -> InvalidRequest:
+    """Build the error for a client whose position is no longer, or never was, in the feed."""
+    return InvalidRequest(
+        f"The feed cannot resume after position {position}: later changes were already deleted, or there is no such "
+        "position.",
+        field="after",
+        help_text="List the sessions again, then connect without a position.",
+        error_code="feed_position_unusable",
+    )

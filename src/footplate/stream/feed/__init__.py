@@ -1,0 +1,1 @@
+"""Sends the changes of an organisation's sessions from the API to clients."""
