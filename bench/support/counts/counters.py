@@ -32,9 +32,9 @@ Counts = dict[str, dict[str, int]]
 _MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTILINE)
 _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)", re.DOTALL)
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
-_PERIODIC: Final = {"deferred_turns", "heads", "limits", "renew_lease"}
-"""Statements that run every second or two, whatever sessions do."""
-_TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals")
+_PERIODIC: Final = {"deferred_turns", "expire_feed", "heads", "limits", "number_backlog", "renew_lease"}
+"""Statements that run every few seconds, whatever sessions do."""
+_TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals", "feed", "feed_pending")
 _UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"
 _REPORT_SECONDS: Final = 1.5
 """An idle connection of PostgreSQL reports its statistics within a second."""
@@ -130,6 +130,7 @@ class Counters:
             table: await self._database.fetchval(f"select count(*) from {table} where session_id = $1", session_id)
             for table in _TABLES
         }
+        counted["feed"] += counted.pop("feed_pending")  # a row moves from one to the other
         return Counter(counted)
 
     async def _count_processes(self) -> Counter[str]:

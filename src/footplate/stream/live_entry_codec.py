@@ -20,7 +20,6 @@ import orjson
 
 from footplate.domain.json import Json, JsonObject, clean
 from footplate.domain.sessions import events, feed
-from footplate.stream import redis_keys
 
 _EVENTS: Final = "events"
 _START: Final = "start"
@@ -111,12 +110,10 @@ def append_command(stream: str, session_id: str, organisation: str, items: Seque
     return ("XADD", stream, "MAXLEN", "~", MAX_STREAM_ENTRIES, "*", *fields)
 
 
-def feed_commands(organisation: str, items: Iterable[PublishedItem]) -> tuple[RedisCommand, ...]:
-    """Returns the command that notifies the readers of the organisation's feed, if one of the events is a change."""
+def has_change(items: Iterable[PublishedItem]) -> bool:
+    """Returns whether one of the events is a change that the organisation's feed reports."""
     positions = (position for item in items if not isinstance(item, PreviewStart | PreviewDelta) for position in item)
-    if any(feed.is_change(position.event.type, position.event.body) for position in positions):
-        return (("PUBLISH", redis_keys.feed_channel(organisation), ""),)
-    return ()
+    return any(feed.is_change(position.event.type, position.event.body) for position in positions)
 
 
 def _encode_item(item: PublishedItem) -> list[Json]:

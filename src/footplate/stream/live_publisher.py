@@ -17,7 +17,8 @@ from redis.exceptions import RedisError
 
 from footplate.domain.sessions.events import Position
 from footplate.stream import live_entry_codec, redis_connections, redis_keys
-from footplate.stream.live_entry_codec import RedisCommand
+from footplate.stream.feed.watched_feeds import WatchedFeeds
+from footplate.stream.live_entry_codec import PublishedItem, RedisCommand
 from footplate.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -30,9 +31,11 @@ _SEND_SECONDS: Final = 2 * redis_connections.COMMAND_SECONDS
 class LivePublisher:
     """Publishes entries in order. There is one instance per process."""
 
-    def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES) -> None:
+    def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES, watched_feeds: WatchedFeeds | None = None) -> None:
+        """`watched_feeds`: only their readers are notified of changes. None: those of every feed."""
         self._redis = redis_connections.create_command_client(url)
         self._max_bytes = max_bytes
+        self._watched_feeds = watched_feeds
         self._queue: deque[tuple[Sequence[RedisCommand], int, float]] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
@@ -53,7 +56,7 @@ class LivePublisher:
         """Publishes committed events. Returns immediately."""
         if not positions:
             return
-        feed_commands = live_entry_codec.feed_commands(organisation, [positions])
+        feed_commands = self.feed_commands(organisation, [positions])
         entry = live_entry_codec.append_command(
             redis_keys.stream_key(redis_keys.shard_of(session_id)), session_id, organisation, [positions]
         )
@@ -68,6 +71,14 @@ class LivePublisher:
     def notify_feed(self, organisation: str) -> None:
         """Notifies the readers of the organisation's feed of a change without an event, such as a new session."""
         self.enqueue((("PUBLISH", redis_keys.feed_channel(organisation), ""),))
+
+    def feed_commands(self, organisation: str, items: Sequence[PublishedItem]) -> Sequence[RedisCommand]:
+        """Returns the command that notifies the readers of the organisation's feed, if there are any and one of the
+        events is a change.
+        """
+        if self._watched_feeds is not None and not self._watched_feeds.is_watched(organisation):
+            return ()
+        return (("PUBLISH", redis_keys.feed_channel(organisation), ""),) if live_entry_codec.has_change(items) else ()
 
     def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         """Queues commands that belong together. Returns False if the queue is full."""

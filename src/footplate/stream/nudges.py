@@ -2,7 +2,7 @@
 
 A nudge only saves time: if it is lost, the turn reads its inputs at its next check of the log. Sending therefore never
 fails, and listening never delays a turn. All nudges use one channel, because the API does not know which worker runs a
-session. Each worker subscribes to it once.
+session. Each worker subscribes to it once. On the same channel, API processes announce the feeds that have readers.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from footplate.stream import redis_connections, redis_keys
+from footplate.stream.feed.watched_feeds import WatchedFeeds
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,7 @@ class NudgeListener:
 
     def __init__(self, url: str) -> None:
         self._redis = redis_connections.create_reader_client(url)
+        self.watched_feeds = WatchedFeeds()
         self._callbacks: dict[str, list[Callback]] = {}
         self._stopping = False
         """Set in addition to the cancellation, which can be lost while redis-py aborts a read."""
@@ -97,6 +99,8 @@ class NudgeListener:
                 if message is not None:
                     self._call(message["data"].decode(errors="replace"))
 
-    def _call(self, session_id: str) -> None:
-        for callback in tuple(self._callbacks.get(session_id, ())):
+    def _call(self, message: str) -> None:
+        if message.startswith(redis_keys.FEED_ANNOUNCEMENT):
+            self.watched_feeds.renew(message.removeprefix(redis_keys.FEED_ANNOUNCEMENT).split())
+        for callback in tuple(self._callbacks.get(message, ())):
             callback()

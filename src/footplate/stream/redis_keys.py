@@ -7,6 +7,8 @@ from typing import Final
 
 SHARDS: Final = 64
 NUDGE_CHANNEL: Final = "footplate:nudges"
+FEED_ANNOUNCEMENT: Final = "feeds: "
+"""Start of a message that names the organisations whose feeds have readers."""
 
 
 def shard_of(session_id: str) -> int:

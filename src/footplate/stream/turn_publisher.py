@@ -139,7 +139,7 @@ class TurnPublisher:
             (
                 *save_commands,
                 live_entry_codec.append_command(self._stream, self._session_id, self._organisation, self._items),
-                *live_entry_codec.feed_commands(self._organisation, self._items),
+                *self._publisher.feed_commands(self._organisation, self._items),
             )
         ):
             self._items = []

@@ -134,12 +134,17 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
+        nudges = await exits.enter_async_context(NudgeListener(settings.redis_url))
         runner = TurnRunner(
             TurnServices(
                 claims=claims,
                 turns=turns,
-                live=_LiveTurns(await exits.enter_async_context(LivePublisher(settings.redis_url))),
-                nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
+                live=_LiveTurns(
+                    await exits.enter_async_context(
+                        LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds)
+                    )
+                ),
+                nudges=nudges,
                 environments=backend.environments,
                 gate_factory=TurnGateFactory(
                     SessionRuleLoader(database, settings.resolved_projects_root),
@@ -178,8 +183,11 @@ async def run(settings: Settings) -> None:
         deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
         retention = SessionArchiving(database, objects, settings.retention)
         expiry, removals = SessionExpiry(database, settings.retention_delete), FileCleanup(database, objects)
-        feed_expiry = FeedExpiry(database, settings.retention_feed)
-        urgent = (AuditSealing(database), ApprovalExpiry(database, objects), feed_expiry)
+        urgent = (
+            AuditSealing(database),
+            ApprovalExpiry(database, objects),
+            FeedExpiry(database, settings.retention_feed),
+        )
         chores = (deletions, retention, expiry, removals)
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)

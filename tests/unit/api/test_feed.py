@@ -26,7 +26,7 @@ async def test_parameters_reach_the_feed(api: Api, http: httpx2.AsyncClient) -> 
     viewer, after = api.feeds.viewers[1]
     assert (viewer.organisation, viewer.types, viewer.session_id, viewer.project_id, after) == (
         KEYS["secret-a"].organisation,
-        {"session.error", "step.failed"},
+        frozenset({"session.error", "step.failed"}),
         "sesn_1",
         "proj_1",
         5,

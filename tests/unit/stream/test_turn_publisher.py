@@ -29,6 +29,9 @@ class RecordingPublisher:
         self.full = False
         self.filled = asyncio.Event()
 
+    def feed_commands(self, _organisation: str, _items: object) -> Sequence[RedisCommand]:
+        return ()
+
     def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         if not self.full:
             self.offered.append(commands)
@@ -40,12 +43,8 @@ class RecordingPublisher:
         """For each entry, the commands before it and its contents."""
         return [
             ([str(name) for name, *_ in before], live_entry_codec.decode_items(cast("bytes", entry[-1])))
-            for *before, entry in map(_without_feed, self.offered)
+            for *before, entry in self.offered
         ]
-
-
-def _without_feed(commands: Sequence[RedisCommand]) -> Sequence[RedisCommand]:
-    return [command for command in commands if command[0] != "PUBLISH"]
 
 
 async def _pieces(*, busy: bool) -> int:

@@ -6,7 +6,7 @@ select organisation, number_feed(organisation) as position from (select unnest($
 
 -- name: number_backlog
 select organisation, number_feed(organisation) as position
-from (select distinct organisation from feed where position is null order by 1) o
+from (select distinct organisation from feed_pending order by 1) o
 
 -- name: feed_rows
 -- Who can see a session is read with the change, because it may have changed since. A deleted session has no row; only its
@@ -27,7 +27,7 @@ limit $3
 with first as (
     select h.organisation, coalesce((
         select f.position from feed f
-        where f.organisation = h.organisation and f.position is not null and f.created_at >= now() - $1::interval
+        where f.organisation = h.organisation and f.created_at >= now() - $1::interval
         order by f.position limit 1), h.position + 1) as position
     from feed_heads h
 )

@@ -2,7 +2,8 @@
 
 Each watched organisation has a channel. It reads new changes once, when Redis notifies it of one, and sends them to all
 clients that can see them. One query per second finds changes whose notification was lost. A client that is behind reads
-the database itself. The cost of a change does not depend on the number of sessions.
+the database itself. The cost of a change does not depend on the number of sessions. Workers send notifications only for
+feeds that an API process has announced.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 import structlog
+from redis.exceptions import RedisError
 
 from footplate import failpoints
 from footplate.domain.sessions import feed
 from footplate.domain.sessions.feed import FeedChange, FeedViewer
-from footplate.stream import redis_connections, sse
+from footplate.stream import redis_connections, redis_keys, sse
 from footplate.stream.client_queue import QUEUE_BYTES, Subscriber, read_with_retries
 from footplate.stream.feed.change_listener import ChangeListener
 
@@ -122,6 +124,7 @@ class FeedHub:
         self._check_interval = check_interval
         self._queue_bytes = queue_bytes
         self._redis = redis_connections.create_reader_client(url)
+        self._command_client = redis_connections.create_command_client(url)
         self._listener = ChangeListener(self._redis, self._on_change)
         self._channels: dict[str, FeedChannel] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -143,6 +146,7 @@ class FeedHub:
         for channel in self._channels.values():
             channel.close()
         await self._redis.aclose()
+        await self._command_client.aclose()
 
     def end_streams(self) -> None:
         """Ends every stream after its queued data. Otherwise a stopping server would wait for the clients."""
@@ -158,6 +162,8 @@ class FeedHub:
         a recent position.
         """
         with self._watch_organisation(viewer.organisation) as channel:
+            if channel.position is None:
+                await self._announce_feeds()
             head = await channel.find_head()
             if after is not None:
                 await self._check_position(channel, after, head)
@@ -224,6 +230,13 @@ class FeedHub:
         if (channel := self._channels.get(organisation)) is not None:
             channel.request_read()
 
+    async def _announce_feeds(self) -> None:
+        try:
+            message = redis_keys.FEED_ANNOUNCEMENT + " ".join(self._channels)
+            await self._command_client.publish(redis_keys.NUDGE_CHANNEL, message)
+        except (RedisError, OSError) as error:
+            log.warning("readers of feeds cannot be announced", action="feed.not_announced", reason=repr(error))
+
     async def _check_heads(self) -> None:
         """Compares each channel with the database every second, which recovers changes whose notification was lost."""
         while True:
@@ -231,6 +244,7 @@ class FeedHub:
             watched = [channel for channel in self._channels.values() if channel.position is not None]
             if not watched:
                 continue
+            await self._announce_feeds()
             try:
                 heads = await self._reader.number_changes([channel.organisation for channel in watched])
             except Exception as error:  # noqa: BLE001 - whatever the store raises, it is retried a second later

@@ -1,14 +1,11 @@
 -- In the order in which the API and the workers lock them, so that they do not wait for each other.
 lock table session_heads, sessions, events in access exclusive mode;
 
--- One row for each change that the feed of an organisation reports. `position` is null until a reader numbers the row after
--- its commit (`number_feed`): a number that was assigned before the commit could become visible after a higher one, and a
--- reader that resumes after the higher one would miss it. Bodies stay in `events`. `event_id` is set if there is no row in
--- `events`. A deleted session's row keeps who could see it.
+-- One row for each change that the feed of an organisation reports. Bodies stay in `events`. `event_id` is set if there is no
+-- row in `events`. A deleted session's row keeps who could see it.
 create table feed (
-    id           bigint generated always as identity,
     organisation text not null,
-    position     bigint,
+    position     bigint not null,
     session_id   text not null,
     seq          bigint not null,
     type         text not null,
@@ -16,10 +13,26 @@ create table feed (
     owner        text,
     visible_to   text,
     project_ids  text[],
-    created_at   timestamptz not null default now()
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-create unique index feed_by_position on feed (organisation, position) where position is not null;
-create unique index feed_not_numbered on feed (organisation, id) where position is null;
+    created_at   timestamptz not null,
+    primary key (organisation, position)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+
+-- Changes that have no position yet: a reader moves them to `feed` after their commit (`number_feed`). A number that was
+-- assigned before the commit could become visible after a higher one, and a reader that resumes after the higher one would
+-- miss it. The rows are moved and not updated, so that this table stays small, and `feed` is only added to.
+create table feed_pending (
+    organisation text not null,
+    id           bigint generated always as identity,
+    session_id   text not null,
+    seq          bigint not null,
+    type         text not null,
+    event_id     text,
+    owner        text,
+    visible_to   text,
+    project_ids  text[],
+    created_at   timestamptz not null default now(),
+    primary key (organisation, id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- The last position of each organisation.
 create table feed_heads (
@@ -30,7 +43,7 @@ create table feed_heads (
 -- Rows of a deleted session that are restored for its forks are no changes.
 create function add_event_to_feed() returns trigger language plpgsql as $$
 begin
-    insert into feed (organisation, session_id, seq, type)
+    insert into feed_pending (organisation, session_id, seq, type)
     select new.organisation, new.session_id, new.seq, new.type from sessions where id = new.session_id;
     return null;
 end $$;
@@ -44,7 +57,7 @@ create trigger add_event_to_feed after insert on events for each row
 
 create function add_created_session_to_feed() returns trigger language plpgsql as $$
 begin
-    insert into feed (organisation, session_id, seq, type, event_id)
+    insert into feed_pending (organisation, session_id, seq, type, event_id)
     values (new.organisation, new.id, 0, 'session.created', 'sevt_' || replace(gen_random_uuid()::text, '-', ''));
     return null;
 end $$;
@@ -62,7 +75,7 @@ begin
         last.event_id := 'sevt_' || replace(gen_random_uuid()::text, '-', '');
         last.seq := coalesce(last.seq, 0) + 1;
     end if;
-    insert into feed (organisation, session_id, seq, type, event_id, owner, visible_to, project_ids)
+    insert into feed_pending (organisation, session_id, seq, type, event_id, owner, visible_to, project_ids)
     values (old.organisation, old.id, last.seq, 'session.deleted', last.event_id, coalesce(old.owner, old.principal),
             old.visible_to, old.project_ids);
     return null;
@@ -76,25 +89,26 @@ create trigger add_deleted_session_to_feed after delete on sessions for each row
 -- transaction.
 create function number_feed(wanted text) returns bigint language plpgsql as $$
 declare
-    head bigint;
+    head     bigint;
+    numbered bigint;
 begin
-    if not exists (select from feed where organisation = wanted and position is null) then
+    if not exists (select from feed_pending where organisation = wanted) then
         return coalesce((select position from feed_heads where organisation = wanted), 0);
     end if;
     insert into feed_heads (organisation) values (wanted) on conflict do nothing;
     select position into head from feed_heads where organisation = wanted for update;
-    with pending as (
-        select id, session_id, seq from feed where organisation = wanted and position is null order by id limit 10000
-    ), grouped as (
-        select id, seq, max(id) over (partition by session_id order by seq) as last_id from pending
+    with chosen as (
+        select id from feed_pending where organisation = wanted order by id limit 10000
+    ), pending as (
+        delete from feed_pending p using chosen where p.organisation = wanted and p.id = chosen.id returning p.*
     ), ordered as (
-        select id, row_number() over (order by last_id, seq) as number from grouped
-    ), numbered as (
-        update feed f set position = head + o.number from ordered o
-        where f.organisation = wanted and f.position is null and f.id = o.id
-        returning 1
+        select *, max(id) over (partition by session_id order by seq) as last_id from pending
     )
-    select head + count(*) into head from numbered;
-    update feed_heads set position = head where organisation = wanted;
-    return head;
+    insert into feed
+    select organisation, head + row_number() over (order by last_id, seq), session_id, seq, type, event_id, owner, visible_to,
+           project_ids, created_at
+    from ordered;
+    get diagnostics numbered = row_count;
+    update feed_heads set position = head + numbered where organisation = wanted;
+    return head + numbered;
 end $$;
