@@ -50,6 +50,8 @@ class _Findings:
     refused: int = 0
     steps: int = 0
     starts: int = 0
+    unfinished: int = 0
+    """Starts whose command did not run, because its worker was lost."""
     kills: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
@@ -159,7 +161,7 @@ async def _run_one(cluster: Cluster, client: Client, agent: str, seed: int, foun
     ran = Counter(str(report["result"]["stdout"]).split())
     model = await _read_model(cluster, session_id, found, kind)
     if model is not None:
-        _check(model, steps, ran, f"{kind} {session_id}", found, kind)
+        _check(model, steps, ran, f"{kind} {session_id}", found)
         _count(found, kind, clients, model)
 
 
@@ -184,17 +186,19 @@ async def _read_model(cluster: Cluster, session_id: str, found: _Findings, kind:
     return model
 
 
-def _check(
-    model: QueueModel, steps: list[dict[str, object]], ran: Counter[str], where: str, found: _Findings, kind: str
-) -> None:
+def _check(model: QueueModel, steps: list[dict[str, object]], ran: Counter[str], where: str, found: _Findings) -> None:
     if {str(step["id"]): step["state"] for step in steps} != model.states:
         found.faults.append(f"{where}: the states differ from the model")
     for step in steps:
+        if step["name"] == "count":
+            continue
         starts, times = model.starts.get(str(step["id"]), 0), ran[str(step["name"])]
-        if times > starts or (kind == "undisturbed" and step["name"] != "count" and times != starts):
-            found.faults.append(f"{where}: {step['name']} was started {starts} times and ran {times} times")
-        if step["state"] == "completed" and step["name"] != "count" and times == 0:
-            found.faults.append(f"{where}: {step['name']} is completed and did not run")
+        if times > starts or (step["state"] == "completed" and times == 0):
+            found.faults.append(
+                f"{where}: {step['name']} is {step['state']}, was started {starts} times and ran {times} times: "
+                f"{step['result']}"
+            )
+        found.unfinished += starts - times
 
 
 def _count(found: _Findings, kind: str, clients: RandomChanges, model: QueueModel) -> None:
@@ -215,7 +219,8 @@ def _figure(found: _Findings) -> Figure:
         summary=f"{found.sequences['store']} sequences of three concurrent clients on the store and "
         f"{found.sequences['undisturbed'] + found.sequences['killed']} on the whole engine, "
         f"{found.sequences['killed']} of them with kills ({kills}): {found.changes} changes, {found.refused} refused, "
-        f"{found.steps} steps, {found.starts} starts; "
+        f"{found.steps} steps, {found.starts} starts, {found.unfinished} of them "
+        f"without effect because a worker was lost; "
         + (f"{len(found.faults)} faults, the first: {found.faults[0]}" if found.faults else "no fault"),
         holds=not found.faults,
         details={"faults": [*found.faults[:20]], "kills": dict(found.kills), "sequences": dict(found.sequences)},
