@@ -55,7 +55,7 @@ from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.session_cleanup import SessionCleaner
 from footplate.stream.turn_publisher import TurnPublisher
-from footplate.trees.output_directories import HostOutputDirectories
+from footplate.trees.outputs.collection import HostOutputDirectories
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader

@@ -16,7 +16,7 @@ from footplate.domain.ports.engine import Claim, OutputCollector
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.session_outputs import OutputRoom
-from footplate.trees.output_directories import HostOutputDirectories
+from footplate.trees.outputs.collection import HostOutputDirectories
 
 from .cell import COMPLETED, Cell, new_principal
 from .test_organisation_limits import limit
@@ -129,7 +129,9 @@ async def test_clients_see_the_files_when_the_turn_ends(cell: Cell, principal: P
     assert ids == same, "the same content keeps its id"
 
 
-async def test_another_host_finds_what_the_last_call_left(cell: Cell, principal: Principal, new_host: NewHost) -> None:
+async def test_another_host_continues_after_the_last_completed_call(
+    cell: Cell, principal: Principal, new_host: NewHost
+) -> None:
     first, second, session_id = new_host(), new_host("second"), await cell.session(principal, "go")
     await first.run_turn(session_id, lambda: first.write(old=b"o", gone=b"g"))
     await cell.send(principal, session_id, "go")
@@ -155,9 +157,7 @@ async def test_another_host_finds_what_the_last_call_left(cell: Cell, principal:
     assert await listed(cell, principal, session_id) == expected
 
 
-async def test_a_lost_attempt_on_the_same_host_leaves_no_torn_file(
-    cell: Cell, principal: Principal, new_host: NewHost
-) -> None:
+async def test_a_torn_file_of_a_lost_attempt_is_removed(cell: Cell, principal: Principal, new_host: NewHost) -> None:
     host, session_id = new_host(), await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)
     collector = await host.open(claim)
@@ -289,7 +289,7 @@ async def test_a_deleted_output_does_not_come_back(cell: Cell, principal: Princi
     assert await listed(cell, principal, session_id) == host.content() == {"b": b"b"}
 
 
-async def test_nothing_is_left_of_a_deleted_session_or_a_lost_commit(
+async def test_a_deleted_session_and_a_lost_commit_keep_no_object(
     cell: Cell, principal: Principal, new_host: NewHost
 ) -> None:
     host, session_id = new_host(), await cell.session(principal, "go")

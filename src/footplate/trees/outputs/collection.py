@@ -1,21 +1,18 @@
 """Stores the files that an agent leaves in its output directory, and restores the directory on another host.
 
-The agent owns the directory and may change it at any time, so every path is opened one name at a time without following
-links. Files are compared with the log by their content. A record beside the host's git directories has the status of
-each file at a time when no process of the session was running: a file with the same status is not read again. The
-record is written after the log, so a crash in between only costs time.
+Files are compared with the log by their content. A record beside the host's git directories has the status of each file
+at a time when no process of the session was running: a file with the same status is not read again. The record is
+written after the log, so a crash in between only costs time.
 """
 
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
-import orjson
 import stamina
 import structlog
 
@@ -28,21 +25,25 @@ from footplate.domain.files.session_outputs import (
     OutputFile,
     OutputLimits,
     SessionOutputs,
-    check_path,
     shorten_omitted,
 )
-from footplate.domain.files.snapshots import display_path
 from footplate.domain.ports.engine import OutputCollector, OutputDirectories
 from footplate.trees.checkout import private_dir_path
-from footplate.trees.safe_open import SafeDirectory
+from footplate.trees.outputs.directory import (
+    RECORD_NAME,
+    DirectoryScan,
+    FileStatus,
+    KnownFile,
+    OutputDirectory,
+    file_status,
+    write_all,
+)
 
 log = structlog.get_logger(__name__)
 
 FindRoom = Callable[[str, str], Awaitable[int | None]]
 """Returns how many more bytes the organisation of a session may store. None: no limit."""
-FileStatus = tuple[int, ...]
 
-_RECORD: Final = "outputs.json"
 _CHUNK: Final = 1 << 20
 _UPLOAD_TIMEOUT: Final = 30.0
 """Seconds to wait for an object store that does not respond."""
@@ -52,103 +53,10 @@ _MAX_ENTRIES_PER_FILE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownFile:
-    """A file of the directory at the last commit."""
-
-    sha256: str | None = None
-    """None: it was omitted."""
-    status: FileStatus = ()
-    """Empty: processes were running, so the file may have changed without a trace."""
-
-
-@dataclass(slots=True)
-class _Scan:
-    """The regular files of a directory, and what it has besides."""
-
-    files: dict[str, os.stat_result] = field(default_factory=dict)
-    omitted: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Directory:
-    """A session's output directory. Its parent directory belongs to Footplate."""
-
-    path: Path
-    record: Path
-
-    def scan(self, max_entries: int) -> _Scan:
-        found = _Scan()
-        with SafeDirectory(self.path.parent) as root:
-            for count, (path, status) in enumerate(_walk(root, os.fsencode(self.path.name), b"", found.omitted)):
-                if count >= max_entries:
-                    found.omitted.append(f"everything after the first {max_entries} entries")
-                    break
-                if (reason := check_path(path)) is not None:
-                    found.omitted.append(f"{display_path(path)}: {reason}")
-                elif status is not None:
-                    found.files[path.decode()] = status
-        return found
-
-    def open_file(self, path: str) -> int | None:
-        """Returns a descriptor for reading. None: there is no such file any more."""
-        with SafeDirectory(self.path.parent) as root, root.inspect(self._inside(path)) as found:
-            if found is None or not found.is_file:
-                return None
-            with found.open_file() as descriptor:
-                return os.dup(descriptor)
-
-    def status_of(self, path: str) -> FileStatus:
-        with SafeDirectory(self.path.parent) as root, root.inspect(self._inside(path)) as found:
-            return () if found is None else _status(found.status)
-
-    def create_file(self, path: str) -> int:
-        """Returns a descriptor of a new file. Creates missing directories."""
-        *directories, name = self._inside(path).split(b"/")
-        with SafeDirectory(self.path.parent) as root:
-            owner = os.fstat(root.open_directory(directories[0]))
-            for depth in range(1, len(directories)):
-                parent = root.open_directory(b"/".join(directories[:depth]))
-                with suppress(FileExistsError):
-                    os.mkdir(directories[depth], 0o755, dir_fd=parent)
-                    _change_owner(directories[depth], parent, owner)
-            parent = root.open_directory(b"/".join(directories))
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(name, flags, 0o644, dir_fd=parent)
-            _change_owner(name, parent, owner)
-            return descriptor
-
-    def remove_file(self, path: str) -> None:
-        directory, _, name = self._inside(path).rpartition(b"/")
-        with SafeDirectory(self.path.parent) as root:
-            os.unlink(name, dir_fd=root.open_directory(directory))
-
-    def remove_all_except(self, kept: set[str]) -> None:
-        """Removes every file and link that is not kept, and the directories that are then empty."""
-        with SafeDirectory(self.path.parent) as root:
-            _remove_entries(root, os.fsencode(self.path.name), b"", {os.fsencode(path) for path in kept})
-
-    def load_record(self) -> dict[str, _KnownFile] | None:
-        try:
-            found = orjson.loads(self.record.read_bytes())
-            return {path: _KnownFile(sha256, tuple(status)) for path, (sha256, status) in found.items()}
-        except (FileNotFoundError, ValueError, TypeError, AttributeError):
-            return None
-
-    def save_record(self, known: Mapping[str, _KnownFile]) -> None:
-        self.record.parent.mkdir(parents=True, exist_ok=True)
-        new = self.record.with_name(f"{_RECORD}.{os.getpid()}")
-        new.write_bytes(orjson.dumps({path: [one.sha256, one.status] for path, one in known.items()}))
-        new.replace(self.record)
-
-    def _inside(self, path: str) -> bytes:
-        return os.fsencode(self.path.name) + b"/" + path.encode()
-
-
-@dataclass(frozen=True, slots=True)
 class _Uploader:
     files: OutputBytes
     organisation: str
-    directory: _Directory
+    directory: OutputDirectory
     max_bytes: int
 
     async def upload(self, path: str) -> OutputFile | None:
@@ -192,7 +100,7 @@ class _Content:
         self.size = 0
 
     @classmethod
-    async def open(cls, directory: _Directory, path: str, max_bytes: int) -> Self | None:
+    async def open(cls, directory: OutputDirectory, path: str, max_bytes: int) -> Self | None:
         """Returns None if there is no such file any more, or if the agent has made it unreadable."""
         try:
             descriptor = await asyncio.to_thread(directory.open_file, path)
@@ -217,7 +125,7 @@ class _Content:
 @dataclass(frozen=True, slots=True)
 class _NextState:
     outputs: SessionOutputs
-    known: dict[str, _KnownFile]
+    known: dict[str, KnownFile]
     changes: OutputChanges
     collected: dict[str, FileStatus]
 
@@ -225,7 +133,7 @@ class _NextState:
 class TurnOutputCollector(OutputCollector):
     def __init__(
         self,
-        directory: _Directory,
+        directory: OutputDirectory,
         uploader: _Uploader,
         outputs: SessionOutputs,
         limits: OutputLimits,
@@ -237,7 +145,7 @@ class TurnOutputCollector(OutputCollector):
         """According to the log."""
         self._limits = limits
         self._find_room = find_room
-        self._known: dict[str, _KnownFile] | None = None
+        self._known: dict[str, KnownFile] | None = None
         """As in the record. None: it was not read yet."""
         self._collected: dict[str, FileStatus] = {}
         """The status of the files that were stored while processes of the turn were running. A process may have mapped
@@ -264,7 +172,7 @@ class TurnOutputCollector(OutputCollector):
             for path, status in scan.files.items()
         }
         changes = OutputChanges(added=added, removed=removed, omitted=lines)
-        statuses = {path: _status(scan.files[path]) for path in current}
+        statuses = {path: file_status(scan.files[path]) for path in current}
         self._next = _NextState(SessionOutputs(current, lines), known, changes, {} if is_final else statuses)
         has_new_lines = lines != tuple(self._outputs.omitted)
         for line in lines if has_new_lines else ():
@@ -303,17 +211,17 @@ class TurnOutputCollector(OutputCollector):
         """
         assert self._known is not None
         known, output = self._known.get(path), self._outputs.files.get(path)
-        if not is_final and output is not None and self._collected.get(path) == _status(status):
+        if not is_final and output is not None and self._collected.get(path) == file_status(status):
             return True
         return (
             known is not None
             and known.sha256 is not None
-            and known.status == _status(status)
+            and known.status == file_status(status)
             and (output is None or output.sha256 == known.sha256)
         )
 
     async def _choose_files(
-        self, scan: _Scan, unchanged: set[str], current: Mapping[str, OutputFile]
+        self, scan: DirectoryScan, unchanged: set[str], current: Mapping[str, OutputFile]
     ) -> tuple[list[str], list[str]]:
         """Returns the files to store, and those that the limits exclude. Files that are already stored come first."""
         candidates = sorted(scan.files.keys() - unchanged, key=lambda path: (path not in self._outputs.files, path))
@@ -360,13 +268,13 @@ class TurnOutputCollector(OutputCollector):
             raise failures.exceptions[0] from None
         return stored
 
-    def _describe(self, path: str, status: os.stat_result, output: OutputFile | None, *, is_final: bool) -> _KnownFile:
+    def _describe(self, path: str, status: os.stat_result, output: OutputFile | None, *, is_final: bool) -> KnownFile:
         assert self._known is not None
-        before = self._known.get(path)
-        if before is not None and before.status == _status(status):
+        before, sha256 = self._known.get(path), None if output is None else output.sha256
+        if before is not None and before.status == file_status(status):
             deleted_by_client = output is None and path not in self._outputs.files
-            return before if deleted_by_client else _KnownFile(output and output.sha256, before.status)
-        return _KnownFile(output and output.sha256, _status(status) if is_final or output is None else ())
+            return before if deleted_by_client else KnownFile(sha256, before.status)
+        return KnownFile(sha256, file_status(status) if is_final or output is None else ())
 
 
 class HostOutputDirectories(OutputDirectories):
@@ -393,7 +301,7 @@ class HostOutputDirectories(OutputDirectories):
         restored = {path: one for path, one in known.items() if path in kept}
         for file in missing:
             if await self._restore_file(organisation, place, file):
-                restored[file.path] = _KnownFile(file.sha256, await asyncio.to_thread(place.status_of, file.path))
+                restored[file.path] = KnownFile(file.sha256, await asyncio.to_thread(place.status_of, file.path))
         await asyncio.to_thread(place.save_record, restored)
         log.info("outputs restored", action="outputs.restored", session=session_id, files=len(missing))
 
@@ -408,15 +316,15 @@ class HostOutputDirectories(OutputDirectories):
         uploader = _Uploader(self._files, organisation, place, self._limits.max_file_bytes)
         return TurnOutputCollector(place, uploader, outputs, self._limits, find_room)
 
-    def _locate(self, organisation: str, session_id: str, directory: Path) -> _Directory:
-        return _Directory(directory, private_dir_path(self._data, organisation, session_id) / _RECORD)
+    def _locate(self, organisation: str, session_id: str, directory: Path) -> OutputDirectory:
+        return OutputDirectory(directory, private_dir_path(self._data, organisation, session_id) / RECORD_NAME)
 
-    async def _restore_file(self, organisation: str, place: _Directory, file: OutputFile) -> bool:
+    async def _restore_file(self, organisation: str, place: OutputDirectory, file: OutputFile) -> bool:
         """Returns False if a client has deleted the file since the turn was claimed."""
         descriptor = await asyncio.to_thread(place.create_file, file.path)
         try:
             async for piece in self._files.read_parts(organisation, file.file_id, file.size_bytes):
-                await asyncio.to_thread(_write_all, descriptor, piece)
+                await asyncio.to_thread(write_all, descriptor, piece)
         except NotFound:
             log.warning("an output has no content any more", action="outputs.no_content", file=file.file_id)
             await asyncio.to_thread(place.remove_file, file.path)
@@ -426,65 +334,8 @@ class HostOutputDirectories(OutputDirectories):
         return True
 
 
-def _may_stay(known: _KnownFile | None, status: os.stat_result, output: OutputFile | None) -> bool:
+def _may_stay(known: KnownFile | None, status: os.stat_result, output: OutputFile | None) -> bool:
     """Whether a file on this host has the content that the log records. A file that was never stored stays too."""
-    if known is None or known.status != _status(status):
+    if known is None or known.status != file_status(status):
         return False
     return known.sha256 == (None if output is None else output.sha256)
-
-
-def _walk(
-    root: SafeDirectory, top: bytes, prefix: bytes, omitted: list[str]
-) -> Iterator[tuple[bytes, os.stat_result | None]]:
-    """Yields the regular files below a directory, and its directories without a status. Paths are relative to `top`."""
-    try:
-        entries = root.list_directory(top + b"/" + prefix.rstrip(b"/") if prefix else top)
-    except PermissionError:
-        omitted.append(f"{display_path(prefix)}: the directory cannot be read")
-        return
-    for name, is_directory in entries:
-        path = prefix + name
-        if is_directory:
-            yield path, None
-            if check_path(path) is None:
-                yield from _walk(root, top, path + b"/", omitted)
-            continue
-        with root.inspect(top + b"/" + path) as found:
-            if found is not None and found.is_file:
-                yield path, found.status
-            elif found is not None and not found.is_directory:
-                omitted.append(f"{display_path(path)}: it is not a regular file")
-
-
-def _remove_entries(root: SafeDirectory, top: bytes, prefix: bytes, kept: set[bytes]) -> bool:
-    """Removes entries below a directory, except those with a path that no output can have. Returns whether it is empty
-    now.
-    """
-    directory = top + b"/" + prefix.rstrip(b"/") if prefix else top
-    is_empty = True
-    for name, is_directory in root.list_directory(directory):
-        path = prefix + name
-        if path in kept or check_path(path) is not None:
-            is_empty = False
-        elif not is_directory:
-            os.unlink(name, dir_fd=root.open_directory(directory))
-        elif _remove_entries(root, top, path + b"/", kept):
-            os.rmdir(name, dir_fd=root.open_directory(directory))
-        else:
-            is_empty = False
-    return is_empty
-
-
-def _status(status: os.stat_result) -> FileStatus:
-    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _change_owner(name: bytes, parent: int, owner: os.stat_result) -> None:
-    if os.geteuid() == 0:
-        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[os.write(descriptor, remaining) :]
