@@ -70,7 +70,7 @@ async def outputs_of_a_session_are_listed_and_downloaded(door: SdkClient) -> Non
     require_equal((report.scope.type, report.scope.id, report.downloadable), ("session", session.id, True))
     require_equal((report.mime_type, report.size_bytes), ("text/csv", 2))
     require_equal(await _read(door, report.id), b"1\n")
-    await door.run_turn(session.id, "probe-outputs")
+    await door.run_turn(session.id, "probe-outputs-changed")
     (changed,) = await door.list_all("files.list", scope_id=session.id)
     require_equal((changed.filename, await _read(door, changed.id)), ("report.csv", b"3\n"))
     await door.expect_error(anthropic.NotFoundError, "files.download", report.id)

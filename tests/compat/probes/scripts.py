@@ -12,9 +12,10 @@ SCRIPTS: Final[dict[str, Replies]] = {
     ),
     "probe-outputs": replies(
         [tool("bash", {"command": 'cd "$FOOTPLATE_OUTPUTS" && mkdir -p sub && echo 1 > report.csv && echo 2 > sub/b'})],
-        [text("Left.")],
-        [tool("bash", {"command": 'cd "$FOOTPLATE_OUTPUTS" && echo 3 > report.csv && rm sub/b'})],
-        [text("Changed.")],
+        [text("Done.")],
+    ),
+    "probe-outputs-changed": replies(
+        [tool("bash", {"command": 'cd "$FOOTPLATE_OUTPUTS" && echo 3 > report.csv && rm sub/b'})], [text("Changed.")]
     ),
     "probe-given": replies(
         [tool("bash", {"command": "cat given/one.txt .footplate/uploads/*/two.txt"})], [text("Both are there.")]
