@@ -115,17 +115,25 @@ class OutputTrial:
             written.append([WrittenFile(*one) for one in zip(names, chosen, seeds, strict=False)])
         return OutputSession(session_id, harness, written)
 
-    async def run(self, sessions: Sequence[OutputSession], *, points: Sequence[str], random_kills: int) -> None:
-        """Runs a turn of each session while workers are killed, then a turn that repeats the calls that were lost."""
+    async def run(
+        self, sessions: Sequence[OutputSession], *, rounds: int, points: Sequence[str], random_kills: int
+    ) -> None:
+        """Runs a turn of each session while workers are killed, then a turn that repeats the calls that were lost.
+
+        Each round has its share of the sessions, the kills at all points, and as many as `random_kills` others.
+        """
         await self._start_host()
-        for session in sessions:
-            await self._begin_turn(session, [*range(len(session.calls))])
-        for point in points:
-            await self._kill_at(point)
-        for _ in range(random_kills):
-            await asyncio.sleep(self._random.uniform(1, 8))
-            await self._replace_host("at a random time")
-        await self._wait_for_turns(sessions, 1)
+        for number in range(rounds):
+            share = sessions[number::rounds]
+            for session in share:
+                await self._begin_turn(session, [*range(len(session.calls))])
+            for point in points:
+                await self._kill_at(point)
+            for _ in range(random_kills):
+                await asyncio.sleep(self._random.uniform(1, 8))
+                if not await self._have_turns_ended(share, 1):
+                    await self._replace_host("at a random time")
+            await self._wait_for_turns(share, 1)
         for session in sessions:
             await self._check_listing(session, is_final=False)
             missing = sorted({*range(len(session.calls))} - {*completed_calls(await self._client.events(session.id))})
@@ -151,16 +159,16 @@ class OutputTrial:
         await self._cluster.model.install(name, replies(*steps, [text("All files are there.")]))
         await self._client.send_text(session.id, f"[[script:{name}]]")
 
-    async def _wait_for_turns(self, sessions: Sequence[OutputSession], count: int) -> None:
-        async def have_ended() -> bool:
-            for session in sessions:
-                turns = await self._client.list_turns(session.id)
-                if len(turns) < count or not all(turn["ended_at"] for turn in turns):
-                    return False
-            return True
+    async def _have_turns_ended(self, sessions: Sequence[OutputSession], count: int) -> bool:
+        for session in sessions:
+            turns = await self._client.list_turns(session.id)
+            if len(turns) < count or not all(turn["ended_at"] for turn in turns):
+                return False
+        return True
 
+    async def _wait_for_turns(self, sessions: Sequence[OutputSession], count: int) -> None:
         async with asyncio.timeout(_PATIENCE):
-            while not await have_ended():  # noqa: ASYNC110 - another process cannot set an event here
+            while not await self._have_turns_ended(sessions, count):  # noqa: ASYNC110 - another process cannot set an event here
                 await asyncio.sleep(1)
 
     async def _start_host(self, name: str | None = None) -> None:
@@ -178,9 +186,11 @@ class OutputTrial:
         async def was_hit() -> bool:
             return hit.exists()
 
-        if await wait_until(was_hit, _HIT_WITHIN):
-            await self._replace_host(point)
+        await wait_until(was_hit, _HIT_WITHIN)
         armed.unlink(missing_ok=True)
+        await asyncio.sleep(0.2)  # a worker may have reached it a moment ago
+        if hit.exists():
+            await self._replace_host(point)
 
     async def _replace_host(self, reason: str) -> None:
         """Kills the worker. Every second time it starts again with its disk; otherwise another host continues."""
