@@ -258,6 +258,10 @@ class Settings(BaseSettings, RequestLimits):
     file_bytes: int = Field(default=64_000_000, ge=1)
     """Maximum size of an uploaded file, and of a file that is fetched from a URL in an input. The API and the workers
     must have the same value."""
+    output_files: int = Field(default=1000, ge=1)
+    """Maximum number of outputs of a session."""
+    output_bytes: int = Field(default=1_000_000_000, ge=1)
+    """Maximum size of all outputs of a session together."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
     """Time limit for one page or one search."""
     mcp_allow: str = ""

@@ -26,6 +26,7 @@ POINTS: Final = (
 APPROVAL_POINTS: Final = ("after_ask",)
 
 TREE_POINTS: Final = ("tree_written", "files_kept")
+OUTPUT_POINTS: Final = ("upload_noted", "upload_stored", "outputs_stored")
 PACK_POINTS: Final = ("packs_merging", "packs_merged")
 
 API_POINTS: Final = ("before_answer",)

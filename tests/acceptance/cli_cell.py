@@ -55,6 +55,16 @@ SCRIPTS: Final[Mapping[str, Any]] = {
         [{"tool": "bash", "input": {"command": "touch again.txt"}}],
         [{"text": "Touched."}],
     ],
+    "outputs": [
+        [
+            {
+                "tool": "bash",
+                "input": {"command": 'cd "$FOOTPLATE_OUTPUTS" && mkdir sub && echo 1 > a.txt && echo 2 > sub/b'},
+            }
+        ],
+        [{"tool": "bash", "input": {"command": 'cd "$FOOTPLATE_OUTPUTS" && ln -s a.txt link'}}],
+        [{"text": "Left."}],
+    ],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
 

@@ -497,6 +497,26 @@ async def test_files_are_uploaded_downloaded_and_deleted(cell: Cell, tmp_path: P
     assert (await cell.run("files", "get", made["id"])).code == 1
 
 
+async def test_outputs_of_a_session_are_listed_and_pulled(cell: Cell, tmp_path: Path) -> None:
+    session_id = (await _json(cell, "run", "run", "--scratch", "[[script:outputs]]"))["session_id"]
+    found = await _json(cell, "files", "files", "ls", "--session", session_id)
+    assert {file["filename"] for file in found} == {"a.txt", "sub/b"}
+    assert {file["scope"]["id"] for file in found} == {session_id}
+    shown = await cell.run("files", "ls", "--session", session_id)
+    assert "link: it is not a regular file" in shown.err
+    pulled = await _json(cell, "files-pull", "files", "pull", session_id, str(tmp_path))
+    assert pulled["omitted"] == ["link: it is not a regular file"]
+    assert {file["path"] for file in pulled["files"]} == {str(tmp_path / "a.txt"), str(tmp_path / "sub" / "b")}
+    assert ((tmp_path / "a.txt").read_text(), (tmp_path / "sub" / "b").read_text()) == ("1\n", "2\n")
+    (tmp_path / "a.txt").write_text("mine")
+    again = await cell.run("files", "pull", session_id, str(tmp_path))
+    assert (again.code, (tmp_path / "a.txt").read_text()) == (1, "mine")
+    assert "exists" in again.err
+    assert (await cell.run("files", "pull", session_id, str(tmp_path), "--force")).code == 0
+    assert (tmp_path / "a.txt").read_text() == "1\n"
+    assert (await cell.run("files", "pull", "sesn_00000000000000000000000000", str(tmp_path))).code == 1
+
+
 async def test_a_member_gets_a_key_that_is_rotated_and_revoked(cell: Cell) -> None:
     member = await _json(cell, "member", "members", "add", "ann", "--role", "viewer")
     assert member in await _json(cell, "members", "members", "ls")

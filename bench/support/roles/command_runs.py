@@ -160,6 +160,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "projects create": [f"https://git.example.com/{new_name}"],
         "projects archive": [ids["project_id"]],
         "files ls": [],
+        "files pull": [ids["session_id"], str(home / "outputs")],
         "files upload": [str(home / "rules.json")],
         "files get": [ids["file_id"]],
         "files rm": [ids["file_id"]],

@@ -105,6 +105,27 @@ class Pulled(BaseModel):
     """The command that resumes the session in Claude Code."""
 
 
+class PulledFile(BaseModel):
+    """One output in the output of `files pull`."""
+
+    file_id: str
+    filename: str
+    size_bytes: int
+    path: str | None = None
+    """Where it was written. None: it was not, and `error` says why."""
+    error: str | None = None
+
+
+class PulledFiles(BaseModel):
+    """The output of `files pull`."""
+
+    session_id: str
+    directory: str
+    files: list[PulledFile]
+    omitted: list[str]
+    """Files in the session's output directory that the server has not stored, each with the reason."""
+
+
 class Applied(BaseModel):
     """The output of `apply`."""
 
@@ -298,6 +319,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "project": Project | ErrorAnswer,
     "files": list[File] | ErrorAnswer,
     "file": File | ErrorAnswer,
+    "files-pull": PulledFiles | ErrorAnswer,
     "audit": list[AuditEntry] | ErrorAnswer,
     "audit-verify": AuditVerification | ErrorAnswer,
     "limits": list[Limit] | ErrorAnswer,

@@ -1,4 +1,4 @@
-"""Client methods for files, which are uploaded once and then referenced in messages by id."""
+"""Client methods for files: those that messages refer to by id, and the outputs of sessions."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -26,9 +26,15 @@ class Files:
     async def retrieve(self, file_id: str) -> File:
         return File.model_validate(await self._transport.get(f"/v1/files/{file_id}"))
 
-    def list(self, *, limit: int | None = None, ids: Sequence[str] = ()) -> Pages[File]:
-        """Newest first."""
-        return Pages(self._transport, "/v1/files", File, {"limit": limit, "ids[]": [*ids] or None})
+    def list(self, *, limit: int | None = None, ids: Sequence[str] = (), scope_id: str | None = None) -> Pages[File]:
+        """Newest first. `scope_id` is the id of a session: lists only its outputs."""
+        params = {"limit": limit, "ids[]": [*ids] or None, "scope_id": scope_id}
+        return Pages(self._transport, "/v1/files", File, params)
+
+    async def omitted_outputs(self, session_id: str) -> Sequence[str]:
+        """Returns the files in a session's output directory that are not stored, each with the reason."""
+        found = await self._transport.get("/v1/files", {"scope_id": session_id, "limit": 1})
+        return [str(line) for line in found.get("omitted") or ()]
 
     def content(self, file_id: str) -> AsyncIterator[bytes]:
         """Yields the file's bytes in chunks."""

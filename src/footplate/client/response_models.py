@@ -265,6 +265,13 @@ class Workspace(ResponseModel):
     archived_at: datetime | None = None
 
 
+class FileScope(ResponseModel):
+    """The session that a file is an output of."""
+
+    type: str
+    id: str
+
+
 class File(ResponseModel):
     id: str
     filename: str
@@ -275,6 +282,8 @@ class File(ResponseModel):
     visibility: Visibility = "organisation"
     team_id: str | None = None
     """The team that can see the file, if the visibility is `team`."""
+    scope: FileScope | None = None
+    """None: a client uploaded the file."""
 
 
 class Usage(ResponseModel):

@@ -72,6 +72,10 @@ class LazyEnvironment(OpenEnvironment):
         return {} if self._environment is None else self._environment.inside_paths
 
     @property
+    def outputs(self) -> Path | None:
+        return None if self._environment is None else self._environment.outputs
+
+    @property
     def was_used(self) -> bool:
         return self._environment is not None and self._environment.was_used
 

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from footplate.domain.agents import environment_config
-from footplate.domain.ports.engine import Claim, Environments, ModelAccess, ModelGrant, OpenEnvironment
+from footplate.domain.ports.engine import (
+    Claim,
+    Environments,
+    ModelAccess,
+    ModelGrant,
+    OpenEnvironment,
+    OutputDirectories,
+)
 from footplate.domain.ports.harness import WarmProcess
 from footplate.engine.lazy_environment import LazyEnvironment
 
@@ -50,14 +57,15 @@ async def open_turn_resources(
     *,
     deadline: float,
     check_lease: Callable[[], None] | None = None,
+    output_directories: OutputDirectories | None = None,
 ) -> TurnResources:
     """Open the resources of a turn. With `check_lease`, the environment is opened at its first use, and only while the
-    turn holds its lease.
+    turn holds its lease. `output_directories` restores the session's outputs before anything runs.
     """
     grant = models.grant(deadline=deadline)
 
     async def open_environment(deadline: float) -> OpenEnvironment:
-        return await environment_factory.open_environment(
+        environment = await environment_factory.open_environment(
             claim.organisation,
             claim.session_id,
             deadline=deadline,
@@ -67,6 +75,15 @@ async def open_turn_resources(
             projects=claim.config.projects,
             files=claim.files,
         )
+        if output_directories is not None and environment.outputs is not None:
+            try:
+                await output_directories.restore(
+                    claim.organisation, claim.session_id, environment.outputs, claim.files.outputs
+                )
+            except BaseException:
+                await environment.aclose()
+                raise
+        return environment
 
     try:
         environment = (

@@ -19,6 +19,7 @@ from footplate.environments.isolation.filesystem_view import (
     EGRESS_SOCKET,
     FORWARDED_PORTS,
     MODEL_SOCKET,
+    OUTPUTS,
     STATE_MOUNTS,
     FilesystemView,
     check_named_directory,
@@ -93,11 +94,12 @@ class UnsandboxedFactory(Environments):
         return UnsandboxedEnvironment(
             str(directory),
             deadline=deadline,
-            home=str(await asyncio.to_thread(_create_home, session_dir)),
+            home=str(await asyncio.to_thread(_create_state_directory, session_dir, "home")),
             working_directory=str(directory.absolute() / subdirectory),
             env={**variables, **working_tree_paths.project_variables(projects, checked_out)},
             lease=lease,
             trees=working_tree_paths.session_trees(checked_out, location.tree, named=location.named),
+            outputs=await asyncio.to_thread(_create_state_directory, session_dir.absolute(), OUTPUTS),
         )
 
 
@@ -213,13 +215,13 @@ async def prepare_location(
     return SessionLocation(tree=tree, state=state, named=is_named, user=user)
 
 
-def _create_home(session_dir: Path) -> Path:
-    """Creates a home directory beside the session's tree, so that programs do not write their settings into
-    the tree.
+def _create_state_directory(session_dir: Path, name: str) -> Path:
+    """Creates a directory beside the session's tree: its home, so that programs do not write their settings into the
+    tree, or its outputs.
     """
-    home = state_directory(session_dir) / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    return home
+    directory = state_directory(session_dir) / name
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 def _choose_user(uid: int, named_dir: Path | None) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.domain.ports.harness import FileInfo
 from footplate.environments import local_files
 from footplate.environments.base_environment import DEFAULT_GRACE, BaseEnvironment
+from footplate.environments.isolation.filesystem_view import OUTPUTS_VARIABLE
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
@@ -33,6 +34,7 @@ class UnsandboxedEnvironment(BaseEnvironment):
         namespaces: bool = True,
         lease: Lease | None = None,
         trees: Mapping[str, Path] | None = None,
+        outputs: Path | None = None,
     ) -> None:
         absolute_root = str(Path(root).absolute())
         super().__init__(
@@ -40,17 +42,26 @@ class UnsandboxedEnvironment(BaseEnvironment):
             deadline=deadline,
             home=home or absolute_root,
             working_directory=working_directory,
-            env={**(env or {}), **({LEASE_VARIABLE: lease.id} if lease is not None else {})},
+            env={
+                **({OUTPUTS_VARIABLE: str(outputs)} if outputs is not None else {}),
+                **(env or {}),
+                **({LEASE_VARIABLE: lease.id} if lease is not None else {}),
+            },
             grace=grace,
             output_limit=output_limit,
             lease=lease,
         )
         self._namespaces = namespaces
         self._trees = trees or {}
+        self._outputs_directory = outputs
 
     @property
     def trees(self) -> Mapping[str, Path]:
         return self._trees
+
+    @property
+    def outputs(self) -> Path | None:
+        return self._outputs_directory
 
     @property
     def inside_paths(self) -> Mapping[str, str]:

@@ -160,19 +160,26 @@ class ApiReads:
         return await self._fetch_page(projects.load_workspace, "workspaces", principal, page)
 
     async def file(self, principal: Principal, file_id: str) -> StoredFile:
-        audiences = ViewFilter.of(principal).file_audiences
         return await self._fetch_one(
-            files.load_file, "file", file_id, "file", file_id, principal.organisation, audiences
+            files.load_file, "file", file_id, "file", file_id, principal.organisation, *files.view_arguments(principal)
         )
 
     async def files(
-        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None, session_id: str | None = None
     ) -> Sequence[StoredFile]:
         if ids is None:
-            return await self._fetch_page(files.load_file, "files", principal, page)
-        audiences = ViewFilter.of(principal).file_audiences
-        rows = await self._database.fetch("files_of", [*ids], principal.organisation, audiences)
-        return [files.load_file(row) for row in rows]
+            where = {} if session_id is None else {"s.session_id": session_id}
+            return await self._fetch_page(files.load_file, "files", principal, page, where)
+        rows = await self._database.fetch("files_of", [*ids], principal.organisation, *files.view_arguments(principal))
+        found = [files.load_file(row) for row in rows]
+        return [file for file in found if session_id in {None, file.session_id}]
+
+    async def omitted_outputs(self, principal: Principal, session_id: str) -> Sequence[str]:
+        view = ViewFilter.of(principal)
+        row = await self._database.fetchrow(
+            "omitted_outputs", session_id, principal.organisation, view.audiences, view.project_ids
+        )
+        return [] if row is None else row["omitted"] or []
 
     async def session(self, principal: Principal, session_id: str) -> Session:
         return await self._fetch_one(

@@ -17,7 +17,7 @@ _SELECTS: Final = {
     "agents": "select s.* from agents s",
     "environments": "select s.* from environments s",
     "projects": "select s.* from projects s",
-    "files": "select s.* from (select * from files where expires_at is null or expires_at > now()) s",
+    "files": "select s.* from listed_files s",
     "approvals": "select s.* from (select a.event_id as id, a.*, null::timestamptz as archived_at, e.body, t.title"
     " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
     " join sessions t on t.id = a.session_id where a.closed_at is null) s",
@@ -46,14 +46,18 @@ _AUDIENCE_CONDITIONS: Final = {
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
     "audit": _AUDIT_CONDITION,
+    "files": "(s.session_id is null or s.owner = any({0}) or s.visible_to = any({0}))",
 }
 _PROJECT_CONDITIONS: Final = {
     "sessions": _IN_PROJECTS.replace("v.", "s."),
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_IN_PROJECTS})",
     "audit": f"exists (select from sessions v where v.id = s.session and {_IN_PROJECTS})",
     "projects": "s.id = any({0})",
+    "files": f"(s.session_id is null or {_IN_PROJECTS.replace('v.', 's.')})",
 }
-_FILE_CONDITIONS: Final = {"files": "(s.owner = any({0}) or s.visible_to = any({0}))"}
+_FILE_CONDITIONS: Final = {
+    "files": "(s.session_id is not null or s.owner = any({0}) or s.visible_to = any({0}))",
+}
 
 
 def build_page_query(table: str, principal: Principal, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:

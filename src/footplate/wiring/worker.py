@@ -14,6 +14,7 @@ from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
 from footplate.domain.files.attachments import Attachment, AttachmentFailed
+from footplate.domain.files.session_outputs import OutputLimits
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.engine.conversation_cache import ConversationCache
@@ -32,6 +33,7 @@ from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
 from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
+from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
@@ -40,10 +42,12 @@ from footplate.store.log.feed import FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
+from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.resources.session_outputs import OutputRoom
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import SessionExpiry
@@ -52,6 +56,7 @@ from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.session_cleanup import SessionCleaner
 from footplate.stream.turn_publisher import TurnPublisher
+from footplate.trees.outputs.collection import HostOutputDirectories
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
@@ -83,12 +88,7 @@ async def run(settings: Settings) -> None:
         objects = await open_objects(settings)
         worker = ids.new_id(ids.WORKER)
         leases = WorkerLeases(database)
-        uploader = SnapshotUploader(objects)
-        consolidator = PackConsolidator(objects, uploader, SnapshotHistory(database))
-        exits.push_async_callback(consolidator.aclose)
-        trees = SessionTrees(
-            settings.data_dir, create_mirrors(settings), uploader, consolidator, seconds=settings.git_seconds
-        )
+        trees = _create_trees(settings, database, objects, exits)
         backend = await create_environment_backend(
             settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees
         )
@@ -101,7 +101,8 @@ async def run(settings: Settings) -> None:
         patrol = PeriodicReaper(settings.data_dir, backend.cgroup_directories, workspaces, backend.reaper_sweeps)
         lease = WorkerLease(leases, worker_id=worker, host=socket.gethostname(), lease_seconds=settings.lease)
         structlog.contextvars.bind_contextvars(worker=lease.worker_id)
-        turns = Turns(database, objects)
+        limits = LimitStore(database, settings.default_limits)
+        turns = Turns(database, objects, limits)
         client = await connect_temporal(settings)
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
         services = HarnessServices(
@@ -114,7 +115,7 @@ async def run(settings: Settings) -> None:
         )
         harnesses = registry.HarnessRegistry(services)
         harnesses.get(settings.default_harness)
-        waker, limits = TemporalWaker(client, settings), LimitStore(database, settings.default_limits)
+        waker = TemporalWaker(client, settings)
         claims = Claims(database, objects, default_harness=settings.default_harness, limits=limits)
         deferred = DeferredTurnStarter(DeferredTurns(database, limits), waker)
         conversations = ConversationCache(
@@ -152,6 +153,7 @@ async def run(settings: Settings) -> None:
                     get_hook_access(settings),
                 ),
                 trees=trees,
+                output_directories=_create_output_directories(settings, database, objects, limits),
                 write_leases=WriteLeases(database) if settings.allowed_directory_roots else None,
                 attachment_sources=_AttachmentSources(
                     FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)
@@ -200,6 +202,25 @@ async def run(settings: Settings) -> None:
             sweep,
             stop,
         )
+
+
+def _create_trees(settings: Settings, database: Database, objects: Objects, exits: AsyncExitStack) -> SessionTrees:
+    uploader = SnapshotUploader(objects)
+    consolidator = PackConsolidator(objects, uploader, SnapshotHistory(database))
+    exits.push_async_callback(consolidator.aclose)
+    return SessionTrees(
+        settings.data_dir, create_mirrors(settings), uploader, consolidator, seconds=settings.git_seconds
+    )
+
+
+def _create_output_directories(
+    settings: Settings, database: Database, objects: Objects, limits: LimitStore
+) -> HostOutputDirectories:
+    output_limits = OutputLimits(
+        max_files=settings.output_files, max_bytes=settings.output_bytes, max_file_bytes=settings.file_bytes
+    )
+    room = OutputRoom(database, limits)
+    return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
 
 
 def _raise_open_file_limit() -> None:

@@ -32,7 +32,6 @@ PDF = b"%PDF-1.4\n%%EOF\n"
 @supported("files.delete", "file_id")
 @supported("File", "id", "type", "filename", "mime_type", "size_bytes", "created_at", "expires_at")
 @different("File", "downloadable", note="Always true.")
-@different("File", "scope", note="Always null: files belong to the organisation.")
 async def a_file_is_uploaded_read_and_deleted(door: SdkClient) -> None:
     content = secrets.token_bytes(100)
     made = await door.call("files.upload", file=("a/b.bin", content), expires_in_seconds=3600)
@@ -50,7 +49,6 @@ async def a_file_is_uploaded_read_and_deleted(door: SdkClient) -> None:
 
 @supported("files.list", note="Newest first.")
 @supported("files.list", "ids", "limit", "page")
-@different("files.list", "scope_id", note="No file belongs to a session: the list is empty.")
 async def files_are_listed(door: SdkClient) -> None:
     made = [(await door.call("files.upload", file=(f"{number}.txt", b"x"))).id for number in range(3)]
     require_equal(len((await door.call("files.list", limit=2)).data), 2)
@@ -59,6 +57,25 @@ async def files_are_listed(door: SdkClient) -> None:
     require_equal([file.id for file in await door.list_all("files.list", ids=[made[0], "file_none"])], [made[0]])
     require_equal(await door.list_all("files.list", scope_id="sesn_1"), [])
     await door.expect_error(anthropic.BadRequestError, "files.list", ids=made, limit=1, field="ids")
+
+
+@supported("files.list", "scope_id", note="The files that the session's agent has left in `/mnt/session/outputs`.")
+@supported("File", "scope", note="The session of an output; null for an uploaded file.")
+async def outputs_of_a_session_are_listed_and_downloaded(door: SdkClient) -> None:
+    session = await door.session()
+    await door.run_turn(session.id, "probe-outputs")
+    files = {file.filename: file for file in await door.list_all("files.list", scope_id=session.id, limit=1)}
+    require_equal({*files}, {"report.csv", "sub/b"})
+    report = files["report.csv"]
+    require_equal((report.scope.type, report.scope.id, report.downloadable), ("session", session.id, True))
+    require_equal((report.mime_type, report.size_bytes), ("text/csv", 2))
+    require_equal(await _read(door, report.id), b"1\n")
+    await door.run_turn(session.id, "probe-outputs-changed")
+    (changed,) = await door.list_all("files.list", scope_id=session.id)
+    require_equal((changed.filename, await _read(door, changed.id)), ("report.csv", b"3\n"))
+    await door.expect_error(anthropic.NotFoundError, "files.download", report.id)
+    await door.call("sessions.delete", session.id)
+    await door.expect_error(anthropic.NotFoundError, "files.retrieve_metadata", changed.id)
 
 
 @supported("FileImageSourceParam", "file_id")

@@ -10,6 +10,13 @@ SCRIPTS: Final[dict[str, Replies]] = {
         [thinking("A file is wanted."), text("I look."), tool("bash", {"command": "echo hello"})],
         [text("hello it is.")],
     ),
+    "probe-outputs": replies(
+        [tool("bash", {"command": 'cd "$FOOTPLATE_OUTPUTS" && mkdir -p sub && echo 1 > report.csv && echo 2 > sub/b'})],
+        [text("Done.")],
+    ),
+    "probe-outputs-changed": replies(
+        [tool("bash", {"command": 'cd "$FOOTPLATE_OUTPUTS" && echo 3 > report.csv && rm sub/b'})], [text("Changed.")]
+    ),
     "probe-given": replies(
         [tool("bash", {"command": "cat given/one.txt .footplate/uploads/*/two.txt"})], [text("Both are there.")]
     ),

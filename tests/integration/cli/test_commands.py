@@ -60,7 +60,7 @@ COMMANDS = [
     ),
     *(("agents", name) for name in ("ls", "show", "create", "archive")),
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
-    *(("files", name) for name in ("ls", "upload", "get", "rm")),
+    *(("files", name) for name in ("ls", "pull", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
     *(("members", name) for name in ("ls", "add", "roles", "disable", "enable")),
     *(("teams", name) for name in ("ls", "create", "add-member", "remove-member")),

@@ -201,10 +201,14 @@ class FakeReads(FakeMemberReads):
         return self._world.files.file(principal, file_id)
 
     async def files(
-        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None, session_id: str | None = None
     ) -> Sequence[StoredFile]:
         rows = [row for row in self._world.files.files.values() if ids is None or row.id in ids]
-        return _page(rows, principal, page)
+        return _page([row for row in rows if session_id in {None, row.session_id}], principal, page)
+
+    async def omitted_outputs(self, principal: Principal, session_id: str) -> Sequence[str]:
+        del principal, session_id
+        return ()
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         return self._world.projects.workspace(principal, workspace_id)

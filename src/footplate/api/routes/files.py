@@ -1,4 +1,6 @@
-"""`/v1/files`: uploads, lists, downloads and deletes files. Messages and session resources refer to files by id."""
+"""`/v1/files`: uploads, lists, downloads and deletes files, including the outputs of sessions. Messages and session
+resources refer to files by id.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -87,7 +89,7 @@ async def upload_file(request: Request, principal: Caller) -> Response:
 
 @router.get(
     "",
-    response_model=response_models.Listing[response_models.File],
+    response_model=response_models.FileListing,
     openapi_extra=describe_request(query=ListFiles),
 )
 async def list_files(request: Request, principal: Caller) -> Response:
@@ -101,18 +103,21 @@ async def list_files(request: Request, principal: Caller) -> Response:
     if len(requested_ids) > MAX_IDS:
         raise InvalidRequest(f"ids: accepts at most {MAX_IDS} ids", field="ids")
     cursor = pagination.decode_row_cursor("files", query.page, "desc")
-    if query.scope_id is not None:
-        return list_response([], next_page=None)
+    scope_id = query.scope_id
+    omitted: list[Json] | None = None if scope_id is None else [*await reads.omitted_outputs(principal, scope_id)]
     if requested_ids:
-        rows = await reads.files(principal, Page(limit=MAX_IDS), ids=requested_ids)
-        return list_response([files_and_resources.serialize_file(row) for row in rows], next_page=None)
+        rows = await reads.files(principal, Page(limit=MAX_IDS), ids=requested_ids, session_id=scope_id)
+        return list_response([files_and_resources.serialize_file(row) for row in rows], next_page=None, omitted=omitted)
     limit = query.limit or _DEFAULT_LIMIT
-    rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
+    page = Page(limit=limit + 1, after=cursor.position if cursor else None)
+    rows = await reads.files(principal, page, session_id=scope_id)
     page_rows, page_cursors = pagination.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
     return list_response(
-        [files_and_resources.serialize_file(row) for row in page_rows], next_page=page_cursors.next_page
+        [files_and_resources.serialize_file(row) for row in page_rows],
+        next_page=page_cursors.next_page,
+        omitted=omitted,
     )
 
 

@@ -41,7 +41,7 @@ class ListFiles(Parameters):
     page: Text | None = None
     scope_id: Annotated[
         Id | None,
-        Field(description="A session ID. Files do not belong to sessions, so the list is empty if this is set."),
+        Field(description="A session ID: lists the files that its agent has left in `/mnt/session/outputs`."),
     ] = None
 
 
@@ -55,7 +55,7 @@ def serialize_file(file: StoredFile) -> JsonObject:
         "created_at": timestamp(file.created_at),
         "expires_at": optional_timestamp(file.expires_at),
         "downloadable": True,
-        "scope": None,
+        "scope": None if file.session_id is None else {"type": "session", "id": file.session_id},
         **serialize_audience(file.audience),
     }
 

@@ -12,5 +12,5 @@ def json_response(body: JsonObject, *, status: int = 200, headers: Mapping[str, 
     return Response(orjson.dumps(body), status_code=status, headers=headers, media_type="application/json")
 
 
-def list_response(data: Sequence[Json], *, next_page: str | None) -> Response:
-    return json_response({"data": list(data), "next_page": next_page})
+def list_response(data: Sequence[Json], *, next_page: str | None, **fields: Json) -> Response:
+    return json_response({"data": list(data), "next_page": next_page, **fields})

@@ -219,6 +219,13 @@ class Project(Dated):
     metadata: dict[str, str]
 
 
+class FileScope(ResponseModel):
+    """The session that a file is an output of."""
+
+    type: Literal["session"]
+    id: str
+
+
 class File(ResponseModel):
     id: str
     type: Literal["file"]
@@ -228,7 +235,7 @@ class File(ResponseModel):
     created_at: str
     expires_at: str | None
     downloadable: Literal[True]
-    scope: None
+    scope: FileScope | None
     visibility: Literal["private", "team", "organisation"] = "organisation"
     team_id: str | None = None
 
@@ -392,6 +399,13 @@ class SessionLeft(ResponseModel):
 class Listing(ResponseModel, Generic[T]):
     data: list[T]
     next_page: str | None
+
+
+class FileListing(Listing[File]):
+    omitted: Annotated[
+        list[str] | None,
+        Field(description="With `scope_id`: the files that are not stored, each with the reason; otherwise null."),
+    ] = None
 
 
 class SessionListing(Listing[Session]):

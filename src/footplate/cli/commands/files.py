@@ -10,17 +10,39 @@ import typer
 from footplate.cli import options
 from footplate.cli.commands.help_formatter import GroupedHelp
 
-files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=GroupedHelp)
+files = typer.Typer(help="Manage uploaded files and the outputs of sessions.", no_args_is_help=True, cls=GroupedHelp)
 
 FileId = Annotated[str, typer.Argument(metavar="FILE", help="ID of a file.")]
 
 
 @files.command("ls")
-def list_files(as_json: options.Json = False, profile: options.Profile = None) -> None:
+def list_files(
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Only the outputs of this session.")
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
     """List files, newest first."""
     from footplate.cli.actions import files as actions
 
-    actions.list_files(as_json=as_json, profile=profile)
+    actions.list_files(session, as_json=as_json, profile=profile)
+
+
+@files.command("pull")
+def pull(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="ID of a session, its start, or `last`.")],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to write the files. Default: the current directory.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Download the outputs of a session: the files that its agent has left in /mnt/session/outputs."""
+    from footplate.cli.actions import files as actions
+
+    actions.pull(session, directory or Path(), force=force, as_json=as_json, profile=profile)
 
 
 @files.command("upload")

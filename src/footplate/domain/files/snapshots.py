@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from footplate.domain.files.session_outputs import NO_OUTPUTS, SessionOutputs
 from footplate.domain.sessions.events import AGENT_TOOL_USE, Event
 
 SCRATCH_TREE: Final = "scratch"
@@ -101,6 +102,8 @@ class SessionFiles:
     """The snapshot of each tree. A tree without one is in its initial state: its base commit, or empty."""
     ancestors: Sequence[str] = ()
     """In a fork: its ancestors, the nearest one first. Their packs are part of its files."""
+    outputs: SessionOutputs = NO_OUTPUTS
+    """Its current outputs. A fork starts without any."""
 
 
 NO_FILES: Final = SessionFiles()

@@ -1,4 +1,4 @@
-"""Uploaded files of an organisation. Messages and session resources refer to them by id.
+"""Files of an organisation, uploaded by clients or left by agents. Messages and session resources refer to them by id.
 
 A file is a database row and its bytes in the object store. An upload first writes a deletion record, then the bytes,
 and then the row. The transaction that writes the row also removes the deletion record. If an upload is interrupted, the
@@ -48,6 +48,8 @@ class StoredFile:
     archived_at: datetime | None = None
     """Always None: files are deleted, never archived."""
     audience: Audience = EVERYONE
+    session_id: str | None = None
+    """The session that it is an output of. The session then decides who can see it. None: a client uploaded it."""
 
 
 Resources = Sequence[JsonObject]
@@ -59,9 +61,14 @@ class FileReads(Protocol):
         """Raises `NotFound`, also if the file has expired."""
 
     async def files(
-        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None, session_id: str | None = None
     ) -> Sequence[StoredFile]:
-        """Return files, newest first. `ids`: only those that exist among these."""
+        """Return files, newest first. `ids`: only those that exist among these. `session_id`: only its outputs."""
+
+    async def omitted_outputs(self, principal: Principal, session_id: str) -> Sequence[str]:
+        """Return the paths in a session's output directory that are not stored, each with the reason. Empty if there is
+        no such session.
+        """
 
 
 class FileUnit(Protocol):

@@ -12,6 +12,7 @@ from typing import Protocol
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.audit import AuditEntry
+from footplate.domain.files.session_outputs import OutputChanges, SessionOutputs
 from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
 from footplate.domain.json import JsonObject
 from footplate.domain.network.command_network_access import Network
@@ -122,9 +123,20 @@ class TurnStore(Protocol):
         entries: Sequence[Entry] = (),
         usage: Usage | None = None,
         files: Sequence[TreeSnapshot] = (),
-    ) -> Sequence[Position]: ...
+        outputs: OutputChanges | None = None,
+    ) -> Sequence[Position]:
+        """Raises `OrganisationLimitExceeded` if there is no room for the outputs."""
+
     async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
-    async def finish(self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()) -> FinishedTurn: ...
+    async def finish(
+        self,
+        claim: Claim,
+        outcome: TurnOutcome,
+        files: Sequence[TreeSnapshot] = (),
+        outputs: OutputChanges | None = None,
+    ) -> FinishedTurn:
+        """End the turn. With `outputs`, clients see the session's outputs as they are now."""
+
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
     async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
@@ -226,6 +238,10 @@ class OpenEnvironment(Environment, Protocol):
     @property
     def inside_paths(self) -> Mapping[str, str]:
         """The paths of the projects' trees inside the environment."""
+
+    @property
+    def outputs(self) -> Path | None:
+        """The session's output directory on this machine. None: the environment is not open yet."""
 
     @property
     def was_used(self) -> bool:
@@ -371,6 +387,31 @@ class Trees(Protocol):
         """Load the project's instructions from its base commit, as far as it is trusted. The working tree is not read,
         because agents write to it.
         """
+
+
+class OutputCollector(Protocol):
+    """Stores the outputs of one turn. The caller never calls two methods at once."""
+
+    async def collect(self, *, is_final: bool) -> OutputChanges | None:
+        """Store new and changed files, and return what to append to the log. None: nothing has changed.
+
+        `is_final`: all processes of the turn are dead. Raises `Temporary` if the object store does not respond.
+        """
+
+    def refuse_added(self, reason: str) -> OutputChanges:
+        """Return the last changes without the added files, because the log has refused them."""
+
+    async def mark_committed(self) -> None:
+        """Note that the last changes are in the log."""
+
+
+class OutputDirectories(Protocol):
+    async def restore(self, organisation: str, session_id: str, directory: Path, outputs: SessionOutputs) -> None:
+        """Give a session's output directory the content that the log records. No process of the session may run."""
+
+    def open_collector(
+        self, organisation: str, session_id: str, directory: Path, outputs: SessionOutputs
+    ) -> OutputCollector: ...
 
 
 class Environments(Protocol):

@@ -8,6 +8,7 @@ result is stored.
 from collections.abc import Sequence
 
 from footplate import failpoints
+from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.engine import LiveTurn, TurnStore
 from footplate.domain.ports.harness import Entry, FullOutput, Preview
@@ -55,8 +56,11 @@ class FencedLog:
             return
         async with self.files.lock:
             snapshots = await self.files.take_snapshots()
+            outputs = await self.files.collect_outputs()
             await failpoints.hit("files_kept")
-            await self._append(events, entries, usage, snapshots)
+            await self.files.commit_outputs(
+                lambda changes: self._append(events, entries, usage, snapshots, changes), outputs
+            )
             self.files.mark_committed(snapshots)
 
     async def _append(
@@ -65,9 +69,12 @@ class FencedLog:
         entries: Sequence[Entry],
         usage: Usage | None,
         files: Sequence[TreeSnapshot] = (),
+        outputs: OutputChanges | None = None,
     ) -> None:
         at = traces.now_ns()
-        positions = await self._turns.append(self._claim, events, entries=entries, usage=usage, files=files)
+        positions = await self._turns.append(
+            self._claim, events, entries=entries, usage=usage, files=files, outputs=outputs
+        )
         self._telemetry.record_events(events, usage, at=at)
         self.entry_count += len(entries)
         self.approval_tools |= {event.id: str(event.body.get("name")) for event in events if ev.needs_approval(event)}

@@ -1,19 +1,20 @@
-"""Takes snapshots of a turn's files, and uploads them to the object store before the log refers to them.
+"""Takes snapshots of a turn's files and collects its outputs, and uploads both before the log refers to them.
 
 A snapshot is taken when an input adds files, before the first tool call, and after each call that may have written
 files. The last snapshot is taken when all processes of the turn have ended. If no file has changed, nothing is added to
-the log.
+the log. Outputs are collected at the same times, except before the first call.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import stamina
 import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
+from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import (
     CollectedCommits,
     SessionFiles,
@@ -21,10 +22,21 @@ from footplate.domain.files.snapshots import (
     TreeSnapshot,
     may_have_written,
 )
-from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree, Trees, TurnStore
+from footplate.domain.organisations.limits import OrganisationLimitExceeded
+from footplate.domain.ports.engine import (
+    Claim,
+    OpenEnvironment,
+    OutputCollector,
+    OutputDirectories,
+    SessionTree,
+    Trees,
+    TurnStore,
+)
 from footplate.domain.sessions.events import TOOL_RESULTS, TOOL_USES, Event
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _UPLOAD_TIMEOUT: Final = 30.0
 """Seconds to wait for an object store that does not respond, rather than lose a call's result."""
@@ -83,7 +95,13 @@ class _TurnProgress:
 
 class TurnFiles:
     def __init__(
-        self, trees: Trees | None, claim: Claim, environment: OpenEnvironment, *, each_call: bool = True
+        self,
+        trees: Trees | None,
+        claim: Claim,
+        environment: OpenEnvironment,
+        *,
+        output_directories: OutputDirectories | None = None,
+        each_call: bool = True,
     ) -> None:
         """`each_call`: take a snapshot after each call, not only at the start and the end of the turn."""
         self._trees = trees
@@ -94,6 +112,9 @@ class TurnFiles:
         self._progress = _TurnProgress.from_claim(claim)
         self._collected: dict[str, CollectedCommits] = {}
         """The agent's own commits, collected at the end of the turn."""
+        self._output_directories = output_directories
+        self._output_collector: OutputCollector | None = None
+        self._are_outputs_published = claim.files.outputs.is_published
         self.lock = asyncio.Lock()
         """Serialises appends with files, because each snapshot builds on the last one."""
 
@@ -136,6 +157,39 @@ class TurnFiles:
             if stored is not None and stored != self._last.get(name):
                 snapshots.append(TreeSnapshot(name, stored, is_turn_start))
         return snapshots
+
+    async def collect_outputs(self, *, is_final: bool = False) -> OutputChanges | None:
+        """Store the outputs that changed, and return what to append to the log. The caller holds the lock."""
+        directory = self._environment.outputs
+        if self._output_collector is None and directory is not None and self._output_directories is not None:
+            claim = self._claim
+            self._output_collector = self._output_directories.open_collector(
+                claim.organisation, claim.session_id, directory, claim.files.outputs
+            )
+        if self._output_collector is None or (not is_final and not self._progress.has_write_call):
+            return None
+        return await self._output_collector.collect(is_final=is_final)
+
+    async def commit_outputs(
+        self, commit: Callable[[OutputChanges | None], Awaitable[T]], changes: OutputChanges | None
+    ) -> T:
+        """Commit with these changes, or without the new files if the organisation has no room for them."""
+        try:
+            result = await commit(changes)
+        except OrganisationLimitExceeded as error:
+            assert self._output_collector is not None
+            changes = self._output_collector.refuse_added(error.message)
+            result = await commit(changes)
+        if changes is not None and self._output_collector is not None:
+            self._are_outputs_published = False
+            await self._output_collector.mark_committed()
+        return result
+
+    def outputs_to_publish(self, changes: OutputChanges | None) -> OutputChanges | None:
+        """Return the changes for the end of the turn. None: clients already see the current outputs."""
+        if changes is None and not self._are_outputs_published:
+            return OutputChanges(omitted=None)
+        return changes
 
     async def upload_ahead(self) -> None:
         """Upload the files that a call wrote before its result is committed, so that the commit takes less time."""
@@ -187,6 +241,12 @@ class TurnFiles:
         async with self.lock:
             return await self.take_snapshots(full_scan=True)
 
+    async def collect_final_outputs(self) -> OutputChanges | None:
+        if not self.may_have_changed:
+            return None
+        async with self.lock:
+            return await self.collect_outputs(is_final=True)
+
     async def close(self, *, merge_packs: bool = True) -> None:
         if self._trees is not None:
             stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._session_trees.values()]
@@ -199,8 +259,11 @@ class TurnFiles:
         """
         try:
             async with asyncio.timeout(RESCUE_SECONDS):
-                if snapshots := await self.take_final_snapshots():
-                    await turns.append(claim, (), files=snapshots)
+                snapshots, outputs = await self.take_final_snapshots(), await self.collect_final_outputs()
+                if snapshots or outputs is not None:
+                    await self.commit_outputs(
+                        lambda changes: turns.append(claim, (), files=snapshots, outputs=changes), outputs
+                    )
                     self.mark_committed(snapshots)
         except Exception as error:  # noqa: BLE001 - no failure here may prevent the turn's own end
             log.warning(

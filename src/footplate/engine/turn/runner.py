@@ -16,17 +16,20 @@ from footplate import failpoints
 from footplate.domain.agents import environment_config
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.files.attachments import AttachmentSources
+from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.engine import (
     Claim,
     ClaimStore,
     Environments,
+    FinishedTurn,
     GateFactory,
     LiveTurn,
     LiveTurns,
     ModelAccess,
     NothingToClaim,
     Nudges,
+    OutputDirectories,
     Trees,
     TurnStore,
 )
@@ -93,6 +96,8 @@ class TurnServices:
     gate_factory: GateFactory
     trees: Trees | None = None
     """None: there are no projects, and files exist only on this host."""
+    output_directories: OutputDirectories | None = None
+    """None: outputs are not collected."""
     write_leases: WriteLeases | None = None
     """None: sessions cannot name directories, so no two sessions share one."""
     snapshot_each_call: bool = True
@@ -171,6 +176,7 @@ class _Turn:
         self._resources: TurnResources | None = None
         self._keeps_warm = False
         self._final_snapshots: Sequence[TreeSnapshot] = ()
+        self._final_outputs: OutputChanges | None = None
 
     async def run(self) -> TurnEnded | RetryTurn:
         result: TurnEnded | RetryTurn | None = None
@@ -241,9 +247,11 @@ class _Turn:
         if self._log.files is not None and self._log.files.may_have_changed:
             self._live.flush()  # reading every file takes longer than an event may wait
             self._final_snapshots = await self._log.files.take_final_snapshots()
+            self._final_outputs = await self._log.files.collect_final_outputs()
 
     async def _rescue_files(self) -> None:
         """Store the files of a turn that did not complete."""
+        self._final_outputs = None  # collected again
         if self._log.files is not None and not self._held.lost:
             await self._log.files.rescue_changes(self._services.turns, self._claim)
 
@@ -254,7 +262,12 @@ class _Turn:
         found = await services.prewarmer.acquire(claim) or await services.warm_pool.acquire(claim)
         check_lease = self._held.check if self._may_open_lazily else None
         return found or await open_turn_resources(
-            services.environments, services.models, claim, deadline=self._held.deadline, check_lease=check_lease
+            services.environments,
+            services.models,
+            claim,
+            deadline=self._held.deadline,
+            check_lease=check_lease,
+            output_directories=services.output_directories,
         )
 
     @property
@@ -288,7 +301,13 @@ class _Turn:
 
         self._held.on_renew = renew
         renew(self._held.deadline)  # warm resources were not renewed while they waited
-        self._log.files = TurnFiles(services.trees, claim, resources.environment, each_call=services.snapshot_each_call)
+        self._log.files = TurnFiles(
+            services.trees,
+            claim,
+            resources.environment,
+            output_directories=services.output_directories,
+            each_call=services.snapshot_each_call,
+        )
         if claim.config.projects and isinstance(resources.environment, LazyEnvironment):
             resources.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
         context, hooks = await self._build_context(resources)
@@ -383,7 +402,7 @@ class _Turn:
     async def _commit(self, outcome: TurnOutcome) -> TurnEnded | RetryTurn:
         await failpoints.hit("before_turn_commit")
         try:
-            finished = await self._services.turns.finish(self._claim, outcome, self._final_snapshots)
+            finished = await self._finish(outcome)
         except Fenced as error:
             return _retry_lost_turn(error)
         self._telemetry.record_outcome(outcome)
@@ -394,6 +413,16 @@ class _Turn:
         if finished.retry_after is not None and finished.has_more:
             return RetryTurn(finished.retry_after, "The step failed, and is repeated.")
         return TurnEnded(has_more=finished.has_more)
+
+    async def _finish(self, outcome: TurnOutcome) -> FinishedTurn:
+        finish, claim, files = self._services.turns.finish, self._claim, self._log.files
+        if files is None:  # the turn ends before it has files: what an earlier attempt left is published
+            outputs = None if claim.files.outputs.is_published else OutputChanges(omitted=None)
+            return await finish(claim, outcome, (), outputs)
+        return await files.commit_outputs(
+            lambda changes: finish(claim, outcome, self._final_snapshots, changes),
+            files.outputs_to_publish(self._final_outputs),
+        )
 
     @property
     def _elapsed(self) -> float:

@@ -29,7 +29,7 @@ from footplate.environments.docker.image_inspection import Image, ImageRecipe, r
 from footplate.environments.docker.setup_images import ImageProvider
 from footplate.environments.factory import PROXY_VARIABLES, create_lease, create_sockets, prepare_location
 from footplate.environments.isolation import working_tree_paths
-from footplate.environments.isolation.filesystem_view import FilesystemView
+from footplate.environments.isolation.filesystem_view import OUTPUTS, OUTPUTS_VARIABLE, FilesystemView
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.isolation.working_tree_paths import SessionLocation
@@ -282,7 +282,11 @@ class NamedContainerFactory(Environments):
             start,
             user=location.user,
             deadline=deadline,
-            env={"HOME": path_inside(str(location.state / "home")), **variables},
+            env={
+                "HOME": path_inside(str(location.state / "home")),
+                OUTPUTS_VARIABLE: path_inside(str(location.state / OUTPUTS)),
+                **variables,
+            },
             lease=settings.create_lease(organisation, session_id, variables),
         )
 

@@ -27,8 +27,13 @@ FORWARDED_PORTS: Final = {EGRESS_SOCKET: 3128, MODEL_SOCKET: 3129}
 """The ports on a sandbox's own loopback, by the socket that they forward to."""
 STAGING_DIRECTORY: Final = "/tmp"  # noqa: S108 - only the guardian sees these mounts; every machine has this directory
 INSIDE_UID: Final = 1000
-STATE_MOUNTS: Final = {"home": HOME_MOUNT, "outputs": f"{SESSION_MOUNT}/outputs", "uploads": f"{SESSION_MOUNT}/uploads"}
+OUTPUTS_MOUNT: Final = f"{SESSION_MOUNT}/outputs"
+OUTPUTS_VARIABLE: Final = "FOOTPLATE_OUTPUTS"
+"""The environment variable with the path of the output directory, which differs if there is nothing to mount it in."""
+STATE_MOUNTS: Final = {"home": HOME_MOUNT, "outputs": OUTPUTS_MOUNT, "uploads": f"{SESSION_MOUNT}/uploads"}
 """Directories that a session retains between turns beside its tree, and their paths inside."""
+OUTPUTS: Final = "outputs"
+"""The name of the output directory in a session's state."""
 READ_ONLY_STATE: Final = frozenset({"uploads"})
 _FIRST_DESCRIPTOR: Final = 10
 

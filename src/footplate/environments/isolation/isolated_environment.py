@@ -30,7 +30,15 @@ from footplate.environments.isolation import file_access, working_tree_paths
 from footplate.environments.isolation.cgroups import Cgroup
 from footplate.environments.isolation.cpu_weight import lower_weight_while_throttled
 from footplate.environments.isolation.disk_watch import DiskWatch
-from footplate.environments.isolation.filesystem_view import FORWARDED_PORTS, HOME_MOUNT, MODEL_SOCKET, FilesystemView
+from footplate.environments.isolation.filesystem_view import (
+    FORWARDED_PORTS,
+    HOME_MOUNT,
+    MODEL_SOCKET,
+    OUTPUTS,
+    OUTPUTS_MOUNT,
+    OUTPUTS_VARIABLE,
+    FilesystemView,
+)
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
@@ -119,7 +127,7 @@ class EnclosedEnvironment(BaseEnvironment):
             deadline=deadline,
             home=HOME_MOUNT,
             working_directory=f"{view.root}/{view.subdirectory}" if view.subdirectory else None,
-            env=env,
+            env={OUTPUTS_VARIABLE: OUTPUTS_MOUNT, **(env or {})},
             grace=grace,
             output_limit=output_limit,
             lease=lease,
@@ -138,6 +146,10 @@ class EnclosedEnvironment(BaseEnvironment):
     @property
     def trees(self) -> Mapping[str, Path]:
         return working_tree_paths.session_trees(self._view.trees, self._view.tree, named=self._view.named)
+
+    @property
+    def outputs(self) -> Path:
+        return self._view.state / OUTPUTS
 
     @property
     def inside_paths(self) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ import asyncpg
 
 from footplate.domain import audit, ids
 from footplate.domain.errors import Fenced, Unavailable
+from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.approvals import DECIDED_BY_TURN
@@ -34,6 +35,8 @@ from footplate.store.log.step_queue import end_claimed_step, ended_event
 from footplate.store.log.turn_claims import content_blocks, find_unresolved_calls
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
+from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.session_outputs import apply_output_changes
 from footplate.store.row_mapping import Row
 
 TURN_STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
@@ -46,9 +49,11 @@ class _CommitFunction(Protocol):
 
 
 class Turns:
-    def __init__(self, database: Database, objects: Objects) -> None:
+    def __init__(self, database: Database, objects: Objects, limits: LimitStore | None = None) -> None:
+        """`limits` apply to the outputs of turns."""
         self._database = database
         self._objects = objects
+        self._limits = limits or LimitStore(database)
         self._history = ForkHistory(database, ArchiveReader(database, objects))
 
     async def append(
@@ -60,18 +65,30 @@ class Turns:
         usage: Usage | None = None,
         refs: Sequence[int] = (),
         files: Sequence[TreeSnapshot] = (),
+        outputs: OutputChanges | None = None,
     ) -> Sequence[Position]:
         """Appends to the turn, with retries. A retry after a lost acknowledgement finds its events by their ids."""
         batch = AppendBatch(new_events, refs, entries, usage or Usage(), files)
+        limits = None if outputs is None else await self._limits.load(claim.organisation)
+
+        async def append(connection: Connection) -> Sequence[Position]:
+            positions = await append_batch(connection, self._objects, claim, batch)
+            if outputs is not None and limits is not None:
+                await apply_output_changes(connection, limits, claim, outputs, ends_turn=False)
+            return positions
+
         if not new_events:
-            return await self._append_entries(claim, batch)
+            return await self._append_entries(claim, append)
 
         async def commit(connection: Connection) -> Sequence[Position]:
-            return await append_batch(connection, self._objects, claim, batch)
+            if outputs is None:
+                return await append(connection)
+            async with connection.transaction():
+                return await append(connection)
 
         return await self._commit_with_retries(commit, claim, () if refs else new_events)
 
-    async def _append_entries(self, claim: Claim, batch: AppendBatch) -> Sequence[Position]:
+    async def _append_entries(self, claim: Claim, append: _CommitFunction) -> Sequence[Position]:
         """Appends entries without events. Entries have no ids, but only this turn adds entries: if their count has
         changed, an earlier attempt succeeded.
         """
@@ -86,7 +103,7 @@ class Turns:
                 before = count if before is None else before
                 if count is not None and count != before:
                     return ()
-                return await append_batch(connection, self._objects, claim, batch)
+                return await append(connection)
 
         return await self._commit_with_retries(commit, claim, ())
 
@@ -97,7 +114,13 @@ class Turns:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
         return BaseCommit.load(row["base"]) or base
 
-    async def finish(self, claim: Claim, outcome: TurnOutcome, files: Sequence[TreeSnapshot] = ()) -> FinishedTurn:
+    async def finish(
+        self,
+        claim: Claim,
+        outcome: TurnOutcome,
+        files: Sequence[TreeSnapshot] = (),
+        outputs: OutputChanges | None = None,
+    ) -> FinishedTurn:
         """Ends the turn, and its step, in one commit."""
         step = claim.step
         end = decide_end(step.definition if step else MESSAGE, step.attempt if step else 1, outcome)
@@ -108,11 +131,12 @@ class Turns:
         idle = events.status_idle(outcome.stop_reason)
         if step is not None and outcome.status is not TurnStatus.AWAITING:
             last_events.append(ended_event(step.id, end.state, outcome.error_message))
+        limits = None if outputs is None else await self._limits.load(claim.organisation)
         more = True  # also after a lost acknowledgement: an unnecessary check finds no work
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
-            if outcome.status is not TurnStatus.AWAITING and not files and step is None:
+            if outcome.status is not TurnStatus.AWAITING and not files and step is None and outputs is None:
                 done = await self._finish_in_one_statement(connection, claim, outcome, end, [*last_events, idle])
                 if done is not None:
                     positions, more = done
@@ -129,6 +153,8 @@ class Turns:
                     positions += await append_batch(connection, self._objects, claim, AppendBatch(new, files=files))
                 if step is not None and outcome.status is not TurnStatus.AWAITING:
                     positions += await end_claimed_step(connection, claim, step, end)
+                if outputs is not None and limits is not None:
+                    await apply_output_changes(connection, limits, claim, outputs, ends_turn=True)
                 found = await connection.fetchval(
                     SQL["end_turn"],
                     claim.session_id,

@@ -14,6 +14,7 @@ from footplate.domain import ids
 from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
+from footplate.domain.files.snapshots import SessionFiles
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Author
@@ -32,6 +33,7 @@ from footplate.store.log.step_queue import end_unstarted_step, find_early_end, l
 from footplate.store.object_store import Objects
 from footplate.store.resources.limits import LimitStore, lock_limit
 from footplate.store.resources.projects import load_session_projects
+from footplate.store.resources.session_outputs import load_outputs
 from footplate.store.row_mapping import Row
 
 
@@ -65,7 +67,7 @@ class Claims:
             old = found.old_holder
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
             trees = tree_ids([project.id for project in found.config.projects])
-            files = await load_files_at(connection, session_id, trees)
+            files = replace(await load_files_at(connection, session_id, trees), outputs=found.files.outputs)
         # After the connection is released, because reading a fork's carried messages takes another connection.
         content = [*await self._load_carried_content(found), *found.content]
         return replace(found, content=content, old_holder_may_live=bool(alive), files=files)
@@ -213,6 +215,7 @@ class Claims:
         projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
         config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)
         context = {**step["session_context"], **step["context"]}
+        outputs = await load_outputs(connection, session_id, step["outputs"])
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         started = None if claimed is None else steps.started_event(claimed)
         carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
@@ -265,11 +268,13 @@ class Claims:
             remaining_seconds=config.timeout_seconds,
             carried=carried,
             step=claimed,
+            files=SessionFiles(outputs=outputs),
         )
 
     async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_for_stored_turn(head, turn)
         projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
+        outputs = await load_outputs(connection, turn["session_id"], turn["outputs"])
         content = content_blocks(await self._load_input_body(turn)) if turn["definition"] is None else ()
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
@@ -289,6 +294,7 @@ class Claims:
             context=turn["context"],
             trace=turn["traceparent"],
             step=await load_claimed_step(connection, turn["session_id"], turn, is_running=True),
+            files=SessionFiles(outputs=outputs),
             carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":

@@ -1,4 +1,4 @@
-"""Stores uploaded files: a row in the database, and the bytes in the object store.
+"""Stores files: a row in the database, and the bytes in the object store.
 
 An upload first writes a deletion record, then the bytes, so that a crash leaves no orphaned bytes. One transaction then
 inserts the row and removes the deletion record. A deletion removes the row and adds a deletion record in one
@@ -28,6 +28,12 @@ log = structlog.get_logger(__name__)
 
 _MAX_UPLOAD_TIME: Final = timedelta(hours=1)
 _BATCH_SIZE: Final = 100
+
+
+def view_arguments(principal: Principal) -> tuple[list[str] | None, list[str] | None, list[str] | None]:
+    """Returns the arguments of queries that say which files the principal can see."""
+    view = ViewFilter.of(principal)
+    return view.file_audiences, view.audiences, view.project_ids
 
 
 def load_file(row: Row) -> StoredFile:
@@ -65,8 +71,8 @@ class FileUnitOfWork(LimitUnitOfWork, FileUnit):
         return load_file(row)
 
     async def delete_file(self, principal: Principal, file_id: str) -> None:
-        audiences = ViewFilter.of(principal).file_audiences
-        if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation, audiences) is None:
+        arguments = view_arguments(principal)
+        if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation, *arguments) is None:
             raise NotFound("file", file_id)
 
     async def change_resources(
@@ -110,12 +116,16 @@ class FileContents:
             raise Permanent(f"Part {number} of the new file {file_id!r} already exists in the object store.")
 
     async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
-        for number in range(max(1, -(-file.size_bytes // OBJECT_PART_BYTES))):
+        async for piece in self.read_parts(file.organisation, file.id, file.size_bytes):
+            yield piece
+
+    async def read_parts(self, organisation: str, file_id: str, size_bytes: int) -> AsyncIterator[bytes]:
+        for number in range(max(1, -(-size_bytes // OBJECT_PART_BYTES))):
             try:
-                async for piece in self._objects.read_chunks(_part_key(file.organisation, file.id, number)):
+                async for piece in self._objects.read_chunks(_part_key(organisation, file_id, number)):
                     yield piece
             except FileNotFoundError:  # deleted since its row was read
-                raise NotFound("file", file.id) from None
+                raise NotFound("file", file_id) from None
 
     async def read(self, organisation: str, file_id: str) -> tuple[StoredFile, bytes]:
         """Reads a whole file. The file must belong to `organisation`, the organisation of the turn."""
@@ -123,7 +133,7 @@ class FileContents:
         return file, b"".join([piece async for piece in self.pieces(file)])
 
     async def find(self, organisation: str, file_id: str) -> StoredFile:
-        row = await self._database.fetchrow("file", file_id, organisation, None)
+        row = await self._database.fetchrow("file", file_id, organisation, None, None, None)
         if row is None:
             raise NotFound("file", file_id)
         return load_file(row)

@@ -50,7 +50,12 @@ from sessions where organisation = $1 and archived_at is null
 group by 1
 
 -- name: used_stored_bytes
-select owner as member, sum(size_bytes)::bigint as used from files where organisation = $1 group by owner
+-- Outputs count for the owner of their session.
+select case when f.session_id is null then f.owner else coalesce(s.owner, s.principal) end as member,
+       sum(f.size_bytes)::bigint as used
+from files f left join sessions s on s.id = f.session_id
+where f.organisation = $1
+group by 1
 
 -- name: turn_slots
 -- The running turns by member, including the one that the caller has just claimed in this transaction ($2), and how many

@@ -1,0 +1,1 @@
+"""Session outputs: files that an agent leaves for clients."""
