@@ -17,6 +17,7 @@ ActivityState = Literal[
     "running",
     "retrying",
     "waiting_for_approval",
+    "waiting_for_answer",
     "waiting_for_result",
     "stalled",
     "completed",

@@ -161,6 +161,7 @@ class SessionActivity(ResponseModel):
         "running",
         "retrying",
         "waiting_for_approval",
+        "waiting_for_answer",
         "waiting_for_result",
         "stalled",
         "completed",

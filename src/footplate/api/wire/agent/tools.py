@@ -19,10 +19,11 @@ from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS, CUSTOM_TOOL_TYPE, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.questions import ASK_USER
 
 MAX_TOOLS: Final = 256
 
-ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search"]
+ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", "ask_user"]
 
 
 class Policy(Body):
@@ -69,7 +70,7 @@ def _check_configs(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
 
 
 class Toolset(Body):
-    """The built-in tools. Tools that access the web are disabled unless they are enabled by name."""
+    """The built-in tools. Tools that access the web or ask the user are disabled unless they are enabled by name."""
 
     type: Literal["agent_toolset_20260401"]
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_check_configs)] = None
@@ -81,7 +82,7 @@ class Toolset(Body):
         configs: list[Json] = []
         for name in BUILT_IN_TOOLS:
             config = by_name.get(name)
-            if name in WEB_TOOLS:
+            if name in WEB_TOOLS or (name == ASK_USER and config is not None):
                 configs.append(_normalise_config(name, config, enabled=bool(config and config.enabled)))
             elif config is not None:
                 configs.append(
@@ -199,8 +200,9 @@ def _check_tools(tools: list[Tool]) -> list[Tool]:
     if sum(isinstance(tool, Toolset) for tool in tools) > 1:
         raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
-    if any(isinstance(tool, Toolset) for tool in tools):
-        names.extend(BUILT_IN_TOOLS)
+    for toolset in (tool for tool in tools if isinstance(tool, Toolset)):
+        asks_user = any(config.name == ASK_USER and config.enabled for config in toolset.configs or ())
+        names.extend(name for name in BUILT_IN_TOOLS if name != ASK_USER or asks_user)
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
         raise ValueError("two toolsets name the same MCP server")
