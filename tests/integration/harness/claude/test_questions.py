@@ -20,7 +20,7 @@ from footplate.testing import ScriptedModel, replies, text, tool
 pytestmark = pytest.mark.timing
 
 TOOL = "AskUserQuestion"
-ITEM = {
+ITEM: JsonObject = {
     "question": "Which colour?",
     "header": "Colour",
     "options": [{"label": "Red", "description": "Warm."}, {"label": "Blue (Recommended)", "description": "Cold."}],
@@ -62,7 +62,7 @@ async def test_a_question_parks_the_turn_until_a_person_replies(runner: SessionR
     assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "Thanks.")
     assert (TOOL, expected, False) in list_results(runner)
     lines = [transcript_lines.line_of(entry) for entry in runner.log.entries if entry.kind == transcript_lines.LINE]
-    (details,) = [line["toolUseResult"] for line in lines if expected in str(line)]  # type: ignore[index,call-overload]
+    (details,) = [line["toolUseResult"] for line in lines if expected in str(line)]
     assert details == {"questions": [ITEM], "answers": {"Which colour?": "Red"}}
 
 
@@ -76,7 +76,8 @@ async def test_no_one_is_asked_in_the_background_or_by_a_subagent(runner: Sessio
     runner.mode = Mode.BACKGROUND
     assert (await runner.run_turn("Ask. [[script:ask]]")).text == "Thanks."
     ((_, result, is_error),) = list_results(runner)
-    assert (result, is_error) == (questions.background_text(ASKED), True)
+    assert result.endswith(questions.background_text(ASKED))
+    assert is_error
     assert list_tool_calls(runner) == []
     runner.mode, runner.subagents = Mode.INTERACTIVE, (SCOUT,)
     assert (await runner.run_turn("Ask. [[script:delegate]]")).text == "It asked."

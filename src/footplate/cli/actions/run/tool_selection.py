@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from footplate.client import ClientError
+from footplate.domain.policy.permissions import TOOL_NAMES
 
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search")
-_OFF_BY_DEFAULT: Final = frozenset({"web_fetch", "web_search"})
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", "ask_user")
+_OFF_BY_DEFAULT: Final = frozenset({"web_fetch", "web_search", "ask_user"})
 """Tools that are disabled unless they are enabled by name."""
-_CLAUDE_CODE_NAMES: Final = {"".join(part.capitalize() for part in name.split("_")): name for name in BUILT_IN_TOOLS}
+_CLAUDE_CODE_NAMES: Final = {theirs: name for name, theirs in TOOL_NAMES.items()}
 _TOOL_NAME: Final = re.compile(r"(?:\([^)]*\)?|[^\s,(])+")
 """A tool name, with an optional rule in parentheses."""
 
