@@ -43,7 +43,8 @@ async def test_a_question_is_listed_and_answered(api: Api, http: httpx2.AsyncCli
 
 async def test_an_answer_that_does_not_fit_is_refused(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     question_id = await make_question(api, sdk)
-    for body in ({"answers": {}}, {"answers": {"Who?": "A"}}, {"answers": {"Which?": ["A"]}}, {"text": "A"}):
+    bodies: list[JsonObject] = [{"answers": {}}, {"answers": {"Who?": "A"}}, {"answers": {"Which?": ["A"]}}, {}]
+    for body in bodies:
         refused = await http.post(f"/v1/questions/{question_id}/answer", json=body)
         assert refused.status_code == 400, body
     assert (await http.post("/v1/questions/sevt_0/answer", json={"answers": {"Which?": "A"}})).status_code == 404
@@ -54,7 +55,7 @@ async def test_an_answer_that_does_not_fit_is_refused(api: Api, http: httpx2.Asy
 
 async def test_a_custom_tool_may_have_the_name_unless_the_tool_is_enabled(http: httpx2.AsyncClient) -> None:
     custom = {"type": "custom", "name": "ask_user", "description": "", "input_schema": {"type": "object"}}
-    for configs, status in (([], 200), ([{"name": "ask_user", "enabled": True}], 400)):
-        tools = [{"type": "agent_toolset_20260401", "configs": configs}, custom]
+    for asks_user, status in ((False, 200), (True, 400)):
+        tools = [{"type": "agent_toolset_20260401", "ask_user": asks_user}, custom]
         created = await http.post("/v1/agents", json={"name": "Coder", "model": "m", "tools": tools})
         assert created.status_code == status

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from footplate.domain.agents.agents_and_config import (
     BUILT_IN_TOOLS,
     DEFAULT_MAX_ITERATIONS,
-    OPT_IN_TOOLS,
+    WEB_TOOLS,
     CustomTool,
     ResolvedConfig,
     load_config,
@@ -19,7 +19,7 @@ from footplate.domain.agents.agents_and_config import (
 )
 from footplate.domain.json import JsonObject
 
-LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in OPT_IN_TOOLS)
+LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in {*WEB_TOOLS, "ask_user"})
 AGENT: JsonObject = {
     "id": "agent_1",
     "version": 3,
@@ -84,7 +84,7 @@ def test_a_turn_overrides_the_agent(overrides: JsonObject, field: str, value: ob
     [
         ({}, LOCAL),
         ({"configs": [{"name": "web_fetch", "enabled": True}]}, (*LOCAL, "web_fetch")),
-        ({"configs": [{"name": "ask_user", "enabled": True}]}, (*LOCAL, "ask_user")),
+        ({"ask_user": True, "default_config": {"enabled": False}}, ("ask_user",)),
         ({"default_config": {"enabled": False}}, ()),
         ({"default_config": {"enabled": False}, "configs": [{"name": "bash", "enabled": True}]}, ("bash",)),
         ({"configs": [{"name": "bash", "enabled": False}, {"name": "web_search"}]}, LOCAL[1:]),

@@ -21,10 +21,8 @@ CUSTOM_TOOL_TYPE: Final = "custom"
 ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
-"""They reach hosts that the agent's environment may not."""
-OPT_IN_TOOLS: Final = (*WEB_TOOLS, ASK_USER)
-"""Off unless an agent enables them by name."""
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *OPT_IN_TOOLS)
+"""Off unless an agent enables them by name, because they reach hosts that its environment may not."""
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS, ASK_USER)
 DEFAULT_MAX_ITERATIONS: Final = 200
 
 
@@ -303,7 +301,9 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
 
 
 def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
-    default = name not in OPT_IN_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
+    if name == ASK_USER:  # a field of its own: clients of the reference API know no such name of a tool
+        return toolset.get(ASK_USER) is True
+    default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
     configs = toolset.get("configs")
     for config in configs if isinstance(configs, list) else []:
         if isinstance(config, dict) and config.get("name") == name:

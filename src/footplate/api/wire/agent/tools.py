@@ -23,7 +23,7 @@ from footplate.domain.sessions.questions import ASK_USER
 
 MAX_TOOLS: Final = 256
 
-ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", "ask_user"]
+ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search"]
 
 
 class Policy(Body):
@@ -70,19 +70,22 @@ def _check_configs(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
 
 
 class Toolset(Body):
-    """The built-in tools. Tools that access the web or ask the user are disabled unless they are enabled by name."""
+    """The built-in tools. Tools that access the web are disabled unless they are enabled by name."""
 
     type: Literal["agent_toolset_20260401"]
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_check_configs)] = None
     default_config: DefaultToolConfig | None = None
+    ask_user: Annotated[
+        bool | None, Field(description="Whether the agent can ask the user questions with the tool `ask_user`.")
+    ] = None
 
     def normalise(self) -> JsonObject:
         default = True if self.default_config is None else self.default_config.enabled is not False
-        by_name = {config.name: config for config in self.configs or []}
+        by_name: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
         configs: list[Json] = []
         for name in BUILT_IN_TOOLS:
             config = by_name.get(name)
-            if name in WEB_TOOLS or (name == ASK_USER and config is not None):
+            if name in WEB_TOOLS:
                 configs.append(_normalise_config(name, config, enabled=bool(config and config.enabled)))
             elif config is not None:
                 configs.append(
@@ -92,6 +95,7 @@ class Toolset(Body):
             "type": TOOLSET,
             "configs": configs,
             "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
+            **({ASK_USER: True} if self.ask_user else {}),
         }
 
 
@@ -201,8 +205,7 @@ def _check_tools(tools: list[Tool]) -> list[Tool]:
         raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
     for toolset in (tool for tool in tools if isinstance(tool, Toolset)):
-        asks_user = any(config.name == ASK_USER and config.enabled for config in toolset.configs or ())
-        names.extend(name for name in BUILT_IN_TOOLS if name != ASK_USER or asks_user)
+        names.extend(name for name in BUILT_IN_TOOLS if name != ASK_USER or toolset.ask_user)
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
         raise ValueError("two toolsets name the same MCP server")

@@ -1,0 +1,1 @@
+"""Steps, questions and children of a session."""
