@@ -54,6 +54,8 @@ COMMANDS = [
         ("approvals",),
         ("approve",),
         ("deny",),
+        ("questions",),
+        ("answer",),
         ("archive",),
         ("rm",),
     ),

@@ -14,7 +14,6 @@ class QuestionReply(Body):
     answers: Annotated[
         dict[Text, Text | list[Text]],
         Field(
-            min_length=1,
             description="For each question's text: the label of an option, a list of labels if it allows several, or "
             "a free text.",
         ),
