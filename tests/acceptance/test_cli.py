@@ -144,7 +144,7 @@ async def test_a_turn_that_needs_action_exits_with_3(cell: Cell, client: AsyncFo
     assert 'ask {"question": "Which one?"}  waits for a result' in done.err
 
 
-async def test_a_question_is_answered(cell: Cell, client: AsyncFootplate) -> None:
+async def test_a_question_gets_one_reply(cell: Cell, client: AsyncFootplate) -> None:
     toolset = {"type": "agent_toolset_20260401", "ask_user": True}
     await client.agents.create(name="curious", model="anthropic:scripted", tools=[toolset])
     result = await _json(cell, "run", "run", "--agent", "curious", "[[script:question]]")

@@ -43,8 +43,8 @@ async def test_a_reply_is_accepted_once_and_names_its_author(cell: Cell) -> None
         await cell.send(principal, session_id, reply_to(plain, "A"))
     sent = first.positions[0].event.body
     assert (sent["answered_by"], sent["answered_by_name"]) == (principal.id, principal.name)
-    answered = await cell.reads.approval(principal, asked.id, is_question=True)
-    assert (answered.status, answered.principal, answered.reply) == ("answered", principal.id, {"Which?": "A"})
+    closed = await cell.reads.approval(principal, asked.id, is_question=True)
+    assert (closed.status, closed.principal, closed.reply) == ("answered", principal.id, {"Which?": "A"})
 
 
 @pytest.mark.parametrize("default", [{"Which?": "B"}, None])

@@ -24,7 +24,7 @@ async def make_question(api: Api, sdk: AsyncAnthropic) -> str:
     return made[2].id
 
 
-async def test_a_question_is_listed_and_answered(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+async def test_a_question_is_listed_and_gets_a_reply(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     question_id = await make_question(api, sdk)
     (listed,) = (await http.get("/v1/questions")).json()["data"]
     assert listed == (await http.get(f"/v1/questions/{question_id}")).json()
@@ -41,7 +41,7 @@ async def test_a_question_is_listed_and_answered(api: Api, http: httpx2.AsyncCli
     assert '"Which?"="Neither."' in event["content"][0]["text"]
 
 
-async def test_an_answer_that_does_not_fit_is_refused(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+async def test_a_reply_that_does_not_fit_is_refused(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     question_id = await make_question(api, sdk)
     bodies: list[JsonObject] = [{"answers": {}}, {"answers": {"Who?": "A"}}, {"answers": {"Which?": ["A"]}}, {}]
     for body in bodies:

@@ -37,7 +37,7 @@ QUESTION = Question.model_validate(
 )
 
 
-async def test_each_question_is_asked_until_its_answer_fits(type_lines: Callable[..., None]) -> None:
+async def test_each_question_is_asked_until_the_reply_fits(type_lines: Callable[..., None]) -> None:
     type_lines("green", "M", "3", "1, l")
     reply = await question_prompt.ask_question(QUESTION)
     assert reply == {"Which colour?": "green", "Which sizes?": ["S", "L"]}
