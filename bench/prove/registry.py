@@ -94,6 +94,7 @@ NAMES: Final[Mapping[str, str]] = {
     "ready-7": "disabled_member_hands_over",
     "steps-2": "queue_follows_its_model",
     "steps-3": "feed_survives_cuts_and_idle_sessions",
+    "steps-4": "questions_are_answered_once",
     "steps-6": "outputs_survive_kills",
     "steps-8": "references_never_become_commands",
     "plain-1": "names_and_structure",

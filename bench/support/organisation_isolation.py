@@ -33,6 +33,7 @@ ID_PREFIXES: Final = {
     "resource_id": ids.RESOURCE,
     "scope_id": ids.SESSION,
     "approval_id": ids.EVENT,
+    "question_id": ids.EVENT,
     "member_id": ids.MEMBER,
     "team_id": ids.TEAM,
     "key_id": ids.API_KEY,
@@ -60,6 +61,8 @@ NESTED_FIELDS: Final = frozenset({"file_id"})
 """Fields that some bodies only have at a deeper level; see `compare_files`."""
 EVERYONE: Final[Mapping[str, str]] = {"visibility": "organisation"}
 _APPROVAL_SCRIPT: Final = "asks-a-person"
+_QUESTION_SCRIPT: Final = "asks-a-question"
+QUESTION_TEXT: Final = "Which colour?"
 _VARYING_HEADERS: Final = frozenset({"request-id", "date"})
 
 
@@ -77,6 +80,8 @@ class Organisation:
         await cluster.model.install(
             _APPROVAL_SCRIPT, replies([tool("bash", {"command": each}) for each in ("id", "ls")])
         )
+        question = tool("ask_user", {"questions": [{"question": QUESTION_TEXT}]})
+        await cluster.model.install(_QUESTION_SCRIPT, replies([question]))
         return cls(Client(cluster, key=key), raw_client(cluster, key=key))
 
     async def aclose(self) -> None:
@@ -117,6 +122,7 @@ class Organisation:
             "resource_id": resources[0],
             "scope_id": session_id,
             "approval_id": await self._create_approval(audience),
+            "question_id": await self._create_question(audience),
             **await self._create_member(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
@@ -137,6 +143,14 @@ class Organisation:
         session_id = await self.client.session(agent_id, extra_body=audience)
         await self.client.run_turn(session_id, f"Go. [[script:{_APPROVAL_SCRIPT}]]")
         waiting = await self.http.get("/v1/approvals", params={"session_id": session_id})
+        return str(waiting.json()["data"][0]["id"])
+
+    async def _create_question(self, audience: Mapping[str, str]) -> str:
+        """Creates a pending question and returns its id."""
+        agent_id = await self.client.agent(tools=[{**TOOLSET, "ask_user": True}], extra_body={"harness": "native"})
+        session_id = await self.client.session(agent_id, extra_body=audience)
+        await self.client.run_turn(session_id, f"Go. [[script:{_QUESTION_SCRIPT}]]")
+        waiting = await self.http.get("/v1/questions", params={"session_id": session_id})
         return str(waiting.json()["data"][0]["id"])
 
 

@@ -41,6 +41,17 @@ SCRIPTS: Final[Mapping[str, Any]] = {
         [{"text": "\u001b[31mred\u0007 and done."}],
     ],
     "bad": [[{"http_error": 400, "message": "that model does not exist"}]],
+    "question": [
+        [
+            {
+                "tool": "ask_user",
+                "input": {
+                    "questions": [{"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}]
+                },
+            }
+        ],
+        [{"text": "Done."}],
+    ],
     "ask": [[{"tool": "ask", "input": {"question": "Which one?"}}], [{"text": "Thank you."}]],
     "here": [[{"tool": "bash", "input": {"command": "pwd > here.txt"}}], [{"text": "Here."}]],
     "delegate": [[_delegate("scout", "look")], [{"text": "It looked."}]],

@@ -144,6 +144,28 @@ async def test_a_turn_that_needs_action_exits_with_3(cell: Cell, client: AsyncFo
     assert 'ask {"question": "Which one?"}  waits for a result' in done.err
 
 
+async def test_a_question_gets_one_reply(cell: Cell, client: AsyncFootplate) -> None:
+    toolset = {"type": "agent_toolset_20260401", "ask_user": True}
+    await client.agents.create(name="curious", model="anthropic:scripted", tools=[toolset])
+    result = await _json(cell, "run", "run", "--agent", "curious", "[[script:question]]")
+    assert (result["exit_code"], len(result["pending"])) == (3, 1)
+    session_id, question_id = str(result["session_id"]), result["pending"][0]
+    assert f"{session_id}  needs answer  " in (await cell.run("ls", "--activity", "waiting_for_answer")).out
+    assert "1. Red" in (await cell.run("show", session_id)).out
+    (waiting,) = await _json(cell, "questions", "questions", "--session", session_id)
+    assert (waiting["id"], waiting["status"]) == (question_id, "pending")
+    assert "footplate answer ID" in (await cell.run("questions")).err
+    assert (await cell.run("answer", question_id)).code == 2
+    for _ in range(2):
+        decided = await _json(cell, "question", "answer", question_id, "2")
+        assert (decided["status"], decided["answers"]) == ("answered", {"Which colour?": "Blue"})
+    again = await cell.run("answer", question_id, "--text", "Green")
+    assert (again.code, "was already answered by" in again.err) == (1, True)
+    attached = await cell.run("attach", session_id)
+    assert (attached.code, attached.out.rstrip().endswith("Done.")) == (0, True), attached.out
+    assert "Blue  answered by " in attached.err
+
+
 async def test_pending_calls_are_approved_or_denied(cell: Cell, client: AsyncFootplate) -> None:
     bash_config = {"name": "bash", "permission_policy": {"type": "always_ask"}}
     toolset = {"type": "agent_toolset_20260401", "configs": [bash_config]}

@@ -12,10 +12,10 @@ import secrets
 from typing import Any, Final
 
 import anthropic
-import asyncpg
 import httpx2
 
 from bench.prove.figure import Figure, require
+from bench.support.approvals.ten_days import pass_ten_days
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.crash import interrupted_turn
@@ -69,7 +69,7 @@ class _Trial:
         expiry_policy = {"approvals": {"expires_after_seconds": _EXPIRY_SECONDS}}
         (await self._http.post("/v1/policies", json=expiry_policy)).raise_for_status()
         ended = [await self._park(agents[harness], harness, 1) for harness in _HARNESSES]
-        await self._pass_ten_days()
+        await pass_ten_days(self._cluster)
         await self._wait_for_retention(done)
         for session_id, _ in ended:
             await self._wait_until_idle(session_id)
@@ -114,38 +114,6 @@ class _Trial:
         reason = received[-1]["stop_reason"]
         require(holds=len(reason.get("event_ids") or []) == number, otherwise=f"{harness}: it waits for {reason}")
         return session_id, reason["event_ids"]
-
-    async def _pass_ten_days(self) -> None:
-        """Stops every process, moves all timestamps back by ten days, and starts the processes again."""
-        for number in range(len(self._cluster.workers)):
-            await self._cluster.kill_worker(number)
-        await self._cluster.kill_api(0)
-        await self._restart_servers()
-        connection = await asyncpg.connect(self._cluster.settings.database_url)
-        try:
-            await connection.execute("set session_replication_role = 'replica'")
-            columns = await connection.fetch(
-                "select c.table_name as name, array_agg(c.column_name::text) as columns"
-                " from information_schema.columns c"
-                " join pg_class t on t.relname = c.table_name and t.relkind in ('r', 'p') and not t.relispartition"
-                " where c.table_schema = 'public' and c.data_type = 'timestamp with time zone' group by 1"
-            )
-            for row in columns:
-                moved = ", ".join(f"{column} = {column} - interval '10 days'" for column in row["columns"])
-                await connection.execute(f"update {row['name']} set {moved}")
-        finally:
-            await connection.close()
-        await self._cluster.restart_api(0)
-        for number in range(len(self._cluster.workers)):
-            await self._cluster.restart_worker(number)
-
-    async def _restart_servers(self) -> None:
-        stack = self._cluster.stack
-        servers = [server for server in (stack.postgres, stack.redis, stack.temporal) if server is not None]
-        for part in reversed(servers):
-            await part.stop()
-        for part in servers:
-            await part.start()
 
     async def _wait_for_retention(self, done: str) -> None:
         async def deleted() -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import random
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -75,13 +76,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for number, (moment, kinds) in enumerate(plan):
             began = time.monotonic()
             cases = [ApprovalCase(scene, shape, moment, f"r{number}-{index}") for index, shape in enumerate(kinds)]
-            await _run_round(fire, moment, cases, found)
+            await run_round(fire, moment, cases, found)
             print(f"  {moment.title}: {time.monotonic() - began:.0f} s", flush=True)
     return _figure(found, fire, len(plan), quick=quick)
 
 
-async def _run_round(
-    fire: ProcessKiller, moment: KillPoint, cases: list[ApprovalCase], found: ApprovalFindings
+async def run_round(
+    fire: ProcessKiller, moment: KillPoint, cases: Sequence[ApprovalCase], found: ApprovalFindings
 ) -> None:
     async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
         kill_task: asyncio.Task[bool] | None = None
@@ -110,7 +111,7 @@ async def _run_round(
 
 def _figure(found: ApprovalFindings, fire: ProcessKiller, rounds: int, *, quick: bool) -> Figure:
     count, asks = found.count, found.approvals.total()
-    kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILL_TITLES.items())
+    kills = ", ".join(f"{fire.count[name]} {title}" for name, title in KILL_TITLES.items())
     headline = f"{asks} approvals under kills: no call ran twice, none of {count['deny']} denied ran"
     summary = (
         f"{asks} approvals ({', '.join(f'{number} `{name}`' for name, number in found.approvals.items())}) in {rounds} "
@@ -129,7 +130,7 @@ def _figure(found: ApprovalFindings, fire: ProcessKiller, rounds: int, *, quick:
     return Figure(headline=headline, summary=summary, holds=not faults, details=details)
 
 
-_KILL_TITLES: Final = {
+KILL_TITLES: Final = {
     "worker": "workers",
     "api": "API processes",
     "harness": "harness processes",

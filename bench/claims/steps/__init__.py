@@ -1,1 +1,1 @@
-"""Claims about queues of steps, and about everything that follows them: feeds, questions, children, outputs, batches."""
+"""Claims about queues of steps, feeds, questions, children, outputs and batches."""

@@ -44,7 +44,7 @@ class CaseContext:
     cluster: Cluster
     client: Client
     database: "asyncpg.Pool[asyncpg.Record]"
-    notes: McpProcess
+    notes: McpProcess | None = None
     agents: dict[str, str]
     chance: random.Random
     found: ApprovalFindings
@@ -56,9 +56,13 @@ class ApprovalCase:
         self._scenario = scenario
         self._kill = kill
         self._tag = tag
-        self.session_id = ""
+        self.session_id = self.script = ""
         self._decisions: dict[str, str] = {}
         """The decision that counts, by the id of the tool-use event."""
+
+    def use_context(self, context: CaseContext) -> None:
+        """Replaces the shared objects, after a restart of the database."""
+        self._context = context
 
     async def request_approval(self) -> None:
         """Runs the session until a call needs approval.
@@ -67,7 +71,7 @@ class ApprovalCase:
         the model as never started. Then the prompt is sent again in a new session.
         """
         for number in range(_TRIES):
-            tag = f"{self._tag}-{number}"
+            tag = self.script = f"{self._tag}-{number}"
             for name, script in call_scenarios.build_scripts(self._scenario, tag).items():
                 await self._context.cluster.model.install(name, script)
             self.session_id = await self._context.client.session(self._context.agents[self._scenario.harness])
@@ -181,6 +185,7 @@ class ApprovalCase:
                 self._record_fault(f"{name} ran {count} times without approval")
 
     def _count_runs(self, name: str, taken: int) -> int:
+        assert self._context.notes is not None
         return call_scenarios.count_effects(self._context.cluster, self._context.notes, self.session_id, name, taken)
 
     def _check_call(self, name: str, decision: str, ran: int, result: dict[str, Any]) -> None:

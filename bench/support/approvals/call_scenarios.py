@@ -15,6 +15,7 @@ from bench.support.cluster import Cluster
 from bench.support.crash import interrupted_turn
 from bench.support.mcp_server.server_process import NAME, McpProcess
 from footplate.domain.agents import mcp_servers
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import threads
 from footplate.testing import Replies, Step, replies, text, tool
 
@@ -28,7 +29,7 @@ _POLL: Final = 0.02
 class CallScenario:
     harness: str
     kind: str
-    """One of single, parallel, reads, mcp or subagent."""
+    """One of single, parallel, reads, mcp, subagent, question or questions."""
 
     @property
     def title(self) -> str:
@@ -46,6 +47,21 @@ SCENARIOS: Final = (
 )
 
 
+_QUESTION_TOOLS: Final = {"native": "ask_user", "claude": "AskUserQuestion"}
+COLOURS: Final = ("Red", "Green (Recommended)")
+QUESTION_TEXT: Final = "Which colour?"
+
+
+def _question(header: str) -> JsonObject:
+    """Returns an input that both harnesses accept."""
+    options: list[Json] = [{"label": label, "description": "A colour."} for label in COLOURS]
+    return {"questions": [{"question": QUESTION_TEXT, "header": header, "options": options}]}
+
+
+QUESTIONS: Final = {"question": [_question("One")], "questions": [_question("One"), _question("Two")]}
+QUESTION_SCENARIOS: Final = tuple(CallScenario(harness, kind) for kind in QUESTIONS for harness in HARNESSES)
+
+
 def build_scripts(scenario: CallScenario, tag: str) -> dict[str, Replies]:
     """Returns model scripts by name. The first is the one that the session's prompt names."""
     done = [text("Done.")]
@@ -55,6 +71,9 @@ def build_scripts(scenario: CallScenario, tag: str) -> dict[str, Replies]:
             tag: replies([tool(threads.SUBAGENT_TOOL, inside)], done),
             f"{tag}-inside": replies([_echo(scenario, "a")], done),
         }
+    if scenario.kind in QUESTIONS:
+        asked = [tool(_QUESTION_TOOLS[scenario.harness], each) for each in QUESTIONS[scenario.kind]]
+        return {tag: replies(asked, [_echo(scenario, "a")], done)}
     if scenario.kind == "mcp":
         return {tag: replies([tool(mcp_servers.model_tool_name(NAME, "note"), {"line": tag})], done)}
     if scenario.kind == "reads":

@@ -145,6 +145,8 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],
+        "questions": [],
+        "answer": [ids["question_id"], "--text", "Red"],
         "archive": [session],
         "rm": ["--yes", session],
         "agents ls": [],

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import Ids
+from bench.support.organisation_isolation import QUESTION_TEXT, Ids
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
@@ -24,7 +24,7 @@ _REFUSAL: Final = {
     httpx2.codes.FORBIDDEN: "needs",
 }
 """What the message of a refusal contains."""
-_HIDDEN_WITH_SESSION: Final = frozenset({"session_id", "approval_id", "file_id", "turn_id"})
+_HIDDEN_WITH_SESSION: Final = frozenset({"session_id", "approval_id", "question_id", "file_id", "turn_id"})
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import")
 """Routes that need more than the session has: a project, or Claude Code. They are served with an error of their own."""
@@ -201,6 +201,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
     fields: Mapping[str, Mapping[str, Any]] = {
         "POST /v1/sessions/{session_id}/events": {"events": [{"type": events.USER_INTERRUPT}]},
         "POST /v1/sessions/{session_id}/events with user.tool_confirmation": {"events": [decision]},
+        "POST /v1/questions/{question_id}/answer": {"answers": {QUESTION_TEXT: "Red"}},
         "POST /v1/limits": {"name": "sessions", "value": 1_000_000},
         "POST /v1/projects": location,
         "POST /v1/projects with permissions": {**location, "permissions": _RULES},

@@ -215,6 +215,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
     "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
+    "POST /v1/questions/{question_id}/answer": "answers a question, and the gate decides on calls after it as before",
     "POST /v1/files": "stores bytes that no rule is read from",
     "DELETE /v1/files/{file_id}": "removes bytes that no rule is read from",
     "POST /v1/sessions/{session_id}/resources": "puts a file into a session's tree, and rules are in none of them",

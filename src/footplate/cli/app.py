@@ -21,6 +21,7 @@ from footplate.cli.commands import (
     members,
     policy,
     projects,
+    questions,
     server_operations,
     sessions,
     transcripts,
@@ -82,6 +83,8 @@ app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running 
 app.command(rich_help_panel=SESSIONS, short_help="List the calls that need approval.")(approvals.approvals)
 app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(approvals.approve)
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)
+app.command(rich_help_panel=SESSIONS, short_help="List the questions that agents ask.")(questions.questions)
+app.command(rich_help_panel=SESSIONS, short_help="Answer a question of an agent.")(questions.answer)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)

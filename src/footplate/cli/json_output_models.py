@@ -30,6 +30,7 @@ from footplate.client.response_models import (
     Policy,
     PolicyReplay,
     Project,
+    Question,
     Session,
     Team,
     Turn,
@@ -49,7 +50,7 @@ class RunResult(BaseModel):
     """The agent's last message."""
     error: str | None
     pending: list[str]
-    """Ids of the events that wait for an approval decision or a tool result."""
+    """Ids of the events that wait for an approval decision, an answer or a tool result."""
     usage: Usage
     attempts: int
     handovers: int = 0
@@ -331,6 +332,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "api-keys": list[ApiKey] | ErrorAnswer,
     "api-key": ApiKey | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
+    "questions": list[Question] | ErrorAnswer,
+    "question": Question | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "policy": Policy | ErrorAnswer,

@@ -11,6 +11,7 @@ from footplate.client.files import Files
 from footplate.client.limits import Limits
 from footplate.client.members import ApiKeys, Members, Teams
 from footplate.client.policies import Policies
+from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
 
@@ -40,6 +41,7 @@ class AsyncFootplate:
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.approvals = Approvals(self._transport)
+        self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)
         self.limits = Limits(self._transport)
         self.members = Members(self._transport)

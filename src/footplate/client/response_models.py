@@ -17,6 +17,7 @@ ActivityState = Literal[
     "running",
     "retrying",
     "waiting_for_approval",
+    "waiting_for_answer",
     "waiting_for_result",
     "stalled",
     "completed",
@@ -173,6 +174,39 @@ class Approval(ResponseModel):
     edited_input: dict[str, Any] | None = None
     """An edited input that a person proposed. Another person must approve it, with the same `updated_input`."""
     edited_by: str | None = None
+
+
+class QuestionOption(ResponseModel):
+    label: str
+    description: str | None = None
+    preview: str | None = None
+
+
+class QuestionItem(ResponseModel):
+    question: str
+    header: str | None = None
+    options: list[QuestionOption] = []
+    multi_select: bool = False
+    allow_free_text: bool = True
+
+
+class Question(ResponseModel):
+    """One or more questions of an agent that a person answers together."""
+
+    id: str
+    status: str
+    session_id: str
+    session_title: str | None = None
+    turn_id: str
+    questions: list[QuestionItem]
+    """Empty once the session's log has been archived."""
+    default: dict[str, str] | None = None
+    """The answers that count if no one answers in time, by the questions' texts."""
+    answers: dict[str, str] | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    closed_at: datetime | None = None
+    answered_by: str | None = None
 
 
 class AuditEntry(ResponseModel):
@@ -415,6 +449,12 @@ class Event(ResponseModel):
     mcp_server_name: str | None = None
     tool_use_id: str | None = None
     mcp_tool_use_id: str | None = None
+    custom_tool_use_id: str | None = None
+    question: bool | None = None
+    """Whether a custom tool call asks a person a question."""
+    answers: dict[str, str] | None = None
+    answered_by: str | None = None
+    answered_by_name: str | None = None
     session_thread_id: str | None = None
     agent_name: str | None = None
     evaluated_permission: str | None = None

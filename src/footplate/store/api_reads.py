@@ -86,19 +86,21 @@ class ApiReads:
         row = await self._database.fetchrow("policy", principal.organisation)
         return OrganisationPolicy({}) if row is None else policies.load_policy(row)
 
-    async def approval(self, principal: Principal, event_id: str) -> Approval:
-        """Returns an approval with its complete input, however large, because a person decides on it."""
+    async def approval(self, principal: Principal, event_id: str, *, is_question: bool = False) -> Approval:
+        """Returns an approval or a question with its complete input, however large, because a person decides on it."""
         view = ViewFilter.of(principal)
         row = await self._database.fetchrow(
-            "approval", event_id, principal.organisation, view.audiences, view.project_ids
+            "approval", event_id, principal.organisation, view.audiences, view.project_ids, is_question
         )
         if row is None:
-            raise NotFound("approval", event_id)
+            raise NotFound("question" if is_question else "approval", event_id)
         found = approval_edits_and_expiry.load_approval(row)
         return replace(found, body=await self._objects.load_body(row["object_key"])) if row["object_key"] else found
 
-    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
-        where = {"s.session_id": session_id} if session_id else {}
+    async def approvals(
+        self, principal: Principal, page: Page, *, session_id: str | None = None, is_question: bool = False
+    ) -> Sequence[Approval]:
+        where = {"s.question": is_question, **({"s.session_id": session_id} if session_id else {})}
         return await self._fetch_page(approval_edits_and_expiry.load_approval, "approvals", principal, page, where)
 
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:

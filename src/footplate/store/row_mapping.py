@@ -93,6 +93,7 @@ def load_activity(row: Row) -> Activity:
             is_deferred=row.get("is_deferred", False),
             has_open_turn=row.get("has_open_turn", False),
             needs_approval=row.get("needs_approval", False),
+            asks_question=row.get("asks_question", False),
             holder_alive=row.get("holder_alive"),
             any_worker_alive=row.get("any_worker_alive", True),
             author_disabled=row.get("author_disabled", False),

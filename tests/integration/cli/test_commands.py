@@ -55,6 +55,8 @@ COMMANDS = [
         ("approvals",),
         ("approve",),
         ("deny",),
+        ("questions",),
+        ("answer",),
         ("archive",),
         ("rm",),
     ),

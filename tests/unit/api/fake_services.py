@@ -147,14 +147,16 @@ class FakeReads(FakeMemberReads):
     async def policy(self, principal: Principal) -> OrganisationPolicy:
         return self._world.policies.get(principal.organisation, OrganisationPolicy({}))
 
-    async def approval(self, principal: Principal, event_id: str) -> Approval:
-        found = next((one for one in self._list_approvals(principal) if one.id == event_id), None)
+    async def approval(self, principal: Principal, event_id: str, *, is_question: bool = False) -> Approval:
+        found = next((one for one in self._list_approvals(principal, is_question) if one.id == event_id), None)
         if found is None:
-            raise NotFound("approval", event_id)
+            raise NotFound("question" if is_question else "approval", event_id)
         return found
 
-    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
-        found = [one for one in self._list_approvals(principal) if session_id in {None, one.session_id}]
+    async def approvals(
+        self, principal: Principal, page: Page, *, session_id: str | None = None, is_question: bool = False
+    ) -> Sequence[Approval]:
+        found = [one for one in self._list_approvals(principal, is_question) if session_id in {None, one.session_id}]
         after = [one for one in found if page.after is None or (one.created_at, one.id) > page.after]
         return [one for one in after if one.closed_at is None][: page.limit]
 
@@ -186,9 +188,10 @@ class FakeReads(FakeMemberReads):
             if one.id in session_ids and one.organisation == principal.organisation
         }
 
-    def _list_approvals(self, principal: Principal) -> list[Approval]:
+    def _list_approvals(self, principal: Principal, is_question: bool) -> list[Approval]:  # noqa: FBT001 - a double
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
-        return [one for one in self._world.approvals if one.session_id in mine]
+        listed = [one for one in self._world.approvals if ("question" in one.body) is is_question]
+        return [one for one in listed if one.session_id in mine]
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return self._world.projects.project(principal, project_id)

@@ -34,6 +34,7 @@ def _facts(**changes: Any) -> ActivityFacts:
         (_facts(status=SessionStatus.RUNNING, has_open_turn=True), "queued"),
         (_facts(status=SessionStatus.RESCHEDULING, has_open_turn=True), "retrying"),
         (_facts(has_open_turn=True, needs_approval=True), "waiting_for_approval"),
+        (_facts(has_open_turn=True, asks_question=True), "waiting_for_answer"),
         (_facts(has_open_turn=True), "waiting_for_result"),
         (_facts(has_open_turn=True, has_input=True), "queued"),
         *((_facts(last_turn=status), status) for status in _ENDED),

@@ -19,7 +19,7 @@ from footplate.domain.agents.agents_and_config import (
 )
 from footplate.domain.json import JsonObject
 
-LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in WEB_TOOLS)
+LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in {*WEB_TOOLS, "ask_user"})
 AGENT: JsonObject = {
     "id": "agent_1",
     "version": 3,
@@ -84,6 +84,7 @@ def test_a_turn_overrides_the_agent(overrides: JsonObject, field: str, value: ob
     [
         ({}, LOCAL),
         ({"configs": [{"name": "web_fetch", "enabled": True}]}, (*LOCAL, "web_fetch")),
+        ({"ask_user": True, "default_config": {"enabled": False}}, ("ask_user",)),
         ({"default_config": {"enabled": False}}, ()),
         ({"default_config": {"enabled": False}, "configs": [{"name": "bash", "enabled": True}]}, ("bash",)),
         ({"configs": [{"name": "bash", "enabled": False}, {"name": "web_search"}]}, LOCAL[1:]),

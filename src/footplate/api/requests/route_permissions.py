@@ -25,7 +25,7 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
 }
 _MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
-_RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/files")
+_RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/files")
 """The routes that an API key that is restricted to projects can use."""
 _RESTRICTED_KEY_READS: Final = (
     "/v1/agents",

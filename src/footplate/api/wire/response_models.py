@@ -37,6 +37,7 @@ class ToolsetAnswer(ResponseModel):
     type: Literal["agent_toolset_20260401"]
     configs: list[ToolConfigAnswer]
     default_config: ToolDefaultAnswer
+    ask_user: bool | None = None
 
 
 class McpToolConfigAnswer(ToolDefaultAnswer):
@@ -161,6 +162,7 @@ class SessionActivity(ResponseModel):
         "running",
         "retrying",
         "waiting_for_approval",
+        "waiting_for_answer",
         "waiting_for_result",
         "stalled",
         "completed",

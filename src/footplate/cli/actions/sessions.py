@@ -19,7 +19,7 @@ from footplate.cli.render import resource_tables, terminal_io
 from footplate.cli.render.log_view import LogWithIdsView
 from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
-from footplate.client import Approval, AsyncFootplate, Project, Session, Team, Turn
+from footplate.client import Approval, AsyncFootplate, Project, Question, Session, Team, Turn
 from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
@@ -119,6 +119,7 @@ async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) ->
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     pending: list[Approval] = []
+    questions: list[Question] = []
     projects: dict[str, Project] = {}
     older: list[Turn] = []
     teams: list[Team] = []
@@ -129,6 +130,8 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
         if not as_json:
             listed = [one.id async for one in client.approvals.list(session_id=session_id)]
             pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
+            if session.activity is not None and session.activity.state == "waiting_for_answer":
+                questions.extend([one async for one in client.questions.list(session_id=session_id)])
             projects.update(await _load_projects(client, [session]))
             turns = [turn async for turn in client.turns.list(session_id, limit=100)]
             older.extend(turns[_MAX_TURNS:])
@@ -146,6 +149,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             detail.turns,
             pending,
             projects,
+            questions=questions,
             team=teams[0] if teams else None,
             turn_count=len(detail.turns) + len(older),
         )

@@ -56,7 +56,7 @@ async def ask_decision(
     edited: dict[str, Any] | None = None
     while True:
         discard_typed_input()
-        if not await _print_pages(render_call(approval, edited or updated_input)):
+        if not await print_pages(render_call(approval, edited or updated_input)):
             return None
         rule = None if help_text else suggest_rule(approval)
         keys = {"y": "allows it", "n": "denies it"}
@@ -64,14 +64,14 @@ async def ask_decision(
         keys |= {"e": "edits the input"} if can_edit else {}
         explained = f"{', '.join(f'{key} {effect}' for key, effect in keys.items())}."
         terminal_io.err().print(f"[dim]{escape_shown(help_text or explained)}[/]")
-        typed = await _ask(f"Allow it? [{'/'.join(keys)}; any other input leaves it pending]")
+        typed = await ask_line(f"Allow it? [{'/'.join(keys)}; any other input leaves it pending]")
         if typed in _YES:
             return TypedDecision("allow", edited)
         if typed in _NO:
             return TypedDecision("deny")
         if typed in _SESSION and not help_text:
             if rule is not None:
-                typed_rule = await _ask(f"Rule for this session [{rule}]", keeps_case=True)
+                typed_rule = await ask_line(f"Rule for this session [{rule}]", keeps_case=True)
                 return TypedDecision("allow", edited, typed_rule or rule)
             terminal_io.print_error("A rule requires approval for each such call, so it cannot be allowed in advance.")
         elif typed in _EDIT and can_edit:
@@ -98,7 +98,7 @@ def suggest_rule(approval: Approval) -> str | None:
     return TOOL_NAMES.get(str(approval.name), str(approval.name))
 
 
-async def _ask(question: str, *, keeps_case: bool = False) -> str:
+async def ask_line(question: str, *, keeps_case: bool = False) -> str:
     screen = terminal_io.err()
     screen.print(f"{terminal_io.quote(question)} ", end="")
     screen.file.flush()
@@ -125,7 +125,7 @@ def render_call(approval: Approval, updated_input: Mapping[str, Any] | None = No
     return lines
 
 
-async def _print_pages(lines: Sequence[Text]) -> bool:
+async def print_pages(lines: Sequence[Text]) -> bool:
     """Prints lines, on a terminal one page at a time. Returns False if the user stops before the end."""
     screen = terminal_io.err()
     size = max(_MIN_PAGE_LINES, screen.height - 3) if screen.is_terminal else len(lines)

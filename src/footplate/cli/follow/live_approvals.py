@@ -1,5 +1,5 @@
-"""Asks the user who follows a turn to approve its pending tool calls: those for which the turn is parked, and those of
-subagents while it still runs.
+"""Asks the user who follows a turn to approve its pending tool calls and to answer its questions: those for which the
+turn is parked, and those of subagents while it still runs.
 
 Questions are asked one at a time, and events that arrive during a question are shown after it. A question is withdrawn
 as soon as the stream reports a decision of another person, or that the turn goes on without one. A decision that comes
@@ -7,17 +7,19 @@ too late is a note. Input typed for one question is never used for the next one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, TypeAlias
 
-from footplate.cli.follow import approval_prompt
+from footplate.cli.follow import approval_prompt, question_prompt
 from footplate.cli.follow.approval_prompt import TypedDecision
 from footplate.cli.follow.earlier_calls import TOOL_USES
 from footplate.cli.json_output_models import RunResult
 from footplate.cli.render import terminal_io
 from footplate.cli.render.turn_views import TurnView
-from footplate.client import Approval, AsyncFootplate, ClientError, InvalidRequest
+from footplate.client import Approval, AsyncFootplate, ClientError, InvalidRequest, NotFound, Question
 from footplate.client.response_models import Event
+
+TypedReply: TypeAlias = dict[str, str | list[str]]
 
 _SUBAGENT_TOOL: Final = "Agent"
 """The call that starts a subagent waits for approval in the same way as the subagent's calls."""
@@ -39,7 +41,7 @@ class LiveApprovalView:
         """Calls without a decision in the log, by id, and whether the turn is parked for them."""
         self._deferred_events: list[Event] = []
         """Events that arrived while a question is on the screen."""
-        self._question_task: asyncio.Task[TypedDecision | None] | None = None
+        self._question_task: asyncio.Task[TypedDecision | TypedReply | None] | None = None
         self._asked_id = ""
         """The id of the call in question."""
         self._asking_task: asyncio.Task[None] | None = None
@@ -58,8 +60,8 @@ class LiveApprovalView:
         if event.type in _WITHDRAWING_EVENTS:
             still_pending = (event.stop_reason or {}).get("event_ids") or ()
             self._withdraw([event_id for event_id in self._pending if event_id not in still_pending])
-        elif event.type == "user.tool_confirmation":
-            self._withdraw([str(event.tool_use_id)])
+        elif event.type in {"user.tool_confirmation", "user.custom_tool_result"}:
+            self._withdraw([str(event.tool_use_id or event.custom_tool_use_id)])
         elif _waits_while_running(event):
             self._add_pending(str(event.id), is_parked=False)
         if self._question_task is None:
@@ -121,20 +123,25 @@ class LiveApprovalView:
 
     async def _ask_about(self, event_id: str, *, is_parked: bool) -> bool:
         """Asks about one call. Returns whether it is decided, here or elsewhere."""
-        approval = await self._client.approvals.retrieve(event_id)
-        if approval.status != "pending":
+        found = await retrieve_waiting(self._client, event_id)
+        if found.status != "pending":
             self._pending.pop(event_id, None)
         if event_id not in self._pending:
             return True
         self._view.show_note("")
         self._asked_id = event_id
-        self._question_task = question = asyncio.create_task(approval_prompt.ask_decision(approval, can_edit=is_parked))
+        prompt: Coroutine[Any, Any, TypedDecision | TypedReply | None] = (
+            question_prompt.ask_question(found)
+            if isinstance(found, Question)
+            else approval_prompt.ask_decision(found, can_edit=is_parked)
+        )
+        self._question_task = question = asyncio.create_task(prompt)
         await asyncio.wait({question})
         if self._end_question():
             await asyncio.sleep(_PAUSE_SECONDS)
             return True
         self._pending.pop(event_id, None)
-        return await self._send_decision(approval, question.result(), is_parked=is_parked)
+        return await self._send(found, question.result(), is_parked=is_parked)
 
     def _end_question(self) -> bool:
         """Shows the events that arrived during the question. Returns whether the question was withdrawn."""
@@ -148,29 +155,44 @@ class LiveApprovalView:
             self._view.show_event(event)
         return was_withdrawn
 
-    async def _send_decision(self, approval: Approval, decision: TypedDecision | None, *, is_parked: bool) -> bool:
-        if decision is None:
+    async def _send(
+        self, found: "Approval | Question", typed: "TypedDecision | TypedReply | None", *, is_parked: bool
+    ) -> bool:
+        if typed is None:
             if not is_parked:  # otherwise the result says how to decide
                 self.show_note(
-                    f"Still pending. To decide, run `footplate approve {approval.id}` or "
-                    f"`footplate deny {approval.id}`. The call is denied if there is no decision in time."
+                    f"Still pending. To decide, run `footplate approve {found.id}` or "
+                    f"`footplate deny {found.id}`. The call is denied if there is no decision in time."
                 )
             return False
         try:
-            if decision.result == "allow":
+            if isinstance(typed, dict):
+                await self._client.questions.send_reply(found.id, typed)
+            elif isinstance(found, Approval) and typed.result == "allow":
                 await self._client.approvals.allow(
-                    approval, updated_input=decision.updated_input, session_rule=decision.session_rule
+                    found, updated_input=typed.updated_input, session_rule=typed.session_rule
                 )
-            else:
-                await self._client.approvals.deny(approval)
+            elif isinstance(found, Approval):
+                await self._client.approvals.deny(found)
         except ClientError as error:
-            is_decided = (await self._client.approvals.retrieve(approval.id)).status != "pending"
-            self.show_note(f"Your decision came too late. {error.message}" if is_decided else error.message)
+            is_decided = (await retrieve_waiting(self._client, found.id)).status != "pending"
+            what = "answer" if isinstance(found, Question) else "decision"
+            self.show_note(f"Your {what} came too late. {error.message}" if is_decided else error.message)
             if isinstance(error, InvalidRequest) and not is_decided:  # such as an invalid rule: ask again
-                self._pending[approval.id] = is_parked
+                self._pending[found.id] = is_parked
                 return True
             return is_decided
         return True
+
+
+async def retrieve_waiting(client: AsyncFootplate, event_id: str) -> Approval | Question:
+    """Retrieves the approval or the question with this id. Raises `NotFound` for a call of a custom tool, whose result
+    cannot be typed.
+    """
+    try:
+        return await client.approvals.retrieve(event_id)
+    except NotFound:
+        return await client.questions.retrieve(event_id)
 
 
 def _waits_while_running(event: Event) -> bool:

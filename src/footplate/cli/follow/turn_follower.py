@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Final, cast
 
 from footplate.cli.follow import earlier_calls
-from footplate.cli.follow.live_approvals import LiveApprovalView
+from footplate.cli.follow.live_approvals import LiveApprovalView, retrieve_waiting
 from footplate.cli.json_output_models import RunResult
 from footplate.cli.render.terminal_io import Exit
 from footplate.cli.render.turn_views import TurnView
@@ -130,10 +130,10 @@ class TurnFollower:
         if turn.status != "awaiting_tool_results" or not {*event_ids} & {*turn.result.pending}:
             return True
         try:
-            approvals = [await self._client.approvals.retrieve(event_id) for event_id in event_ids]
+            waiting = [await retrieve_waiting(self._client, event_id) for event_id in event_ids]
         except NotFound:
             return False  # a call of a custom tool, whose result cannot be typed
-        undecided = [approval.id for approval in approvals if approval.status == "pending"]
+        undecided = [each.id for each in waiting if each.status == "pending"]
         if undecided and self._approvals is not None:
             self._parked = True
             self._cancel_timer()

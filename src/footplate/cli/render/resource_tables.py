@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from footplate.cli.render import audit_text, terminal_io, value_formatting
+from footplate.cli.render.question_format import render_question
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.cli.render.terminal_io import print_note
 from footplate.cli.render.tool_call_format import lay_out_call
@@ -17,6 +18,7 @@ from footplate.client import (
     File,
     Limit,
     Project,
+    Question,
     Session,
     Team,
     Turn,
@@ -30,11 +32,16 @@ _COLOURS: Final = {
     "rescheduling": "yellow",
     "retrying": "yellow",
     "waiting_for_approval": "yellow",
+    "waiting_for_answer": "yellow",
     "waiting_for_result": "yellow",
     "failed": "red",
     "stalled": "red",
 }
-_LABELS: Final = {"waiting_for_approval": "needs approval", "waiting_for_result": "needs result"}
+_LABELS: Final = {
+    "waiting_for_approval": "needs approval",
+    "waiting_for_answer": "needs answer",
+    "waiting_for_result": "needs result",
+}
 _TURN_LIMIT: Final = "turn_limit"
 _STALL_REASONS: Final = {
     "no_worker": "no worker is running",
@@ -88,6 +95,7 @@ def print_session(
     pending: Sequence[Approval] = (),
     projects: Mapping[str, Project] | None = None,
     *,
+    questions: Sequence[Question] = (),
     team: Team | None = None,
     turn_count: int | None = None,
 ) -> None:
@@ -116,8 +124,8 @@ def print_session(
         console.print()
         wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
         headings = ["#", "STATUS", "AGE", *(["TOOK", "IN/OUT"] if wide else []), "TURN", "RESULT"]
-        needs_approval = detail.activity is not None and detail.activity.state == "waiting_for_approval"
-        awaited = "waiting_for_approval" if needs_approval else "waiting_for_result"
+        state = detail.activity.state if detail.activity is not None else ""
+        awaited = state if state in _LABELS else "waiting_for_result"
         numbers = range(turn_count or len(turns), 0, -1)
         rows = [
             [str(number), *_turn_row(turn, awaited, wide=wide)] for number, turn in zip(numbers, turns, strict=False)
@@ -133,6 +141,15 @@ def print_session(
             console.print(f"\n[yellow]needs approval[/]  {each.id}  {terminal_io.escape_shown(shown.name)}")
             for line in lay_out_call(shown, console.width):
                 terminal_io.print_exactly(console, line)
+    for question in questions:
+        terminal_io.out().print(f"\n[yellow]needs answer[/]  {question.id}")
+        _print_question(question)
+
+
+def _print_question(question: Question) -> None:
+    console = terminal_io.out()
+    for line in render_question(question, console.width):
+        terminal_io.print_exactly(console, line)
 
 
 def print_access(detail: Session, team: Team | None) -> None:
@@ -168,6 +185,8 @@ def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bo
         calls = "1 call needs" if len(pending) == 1 else f"{len(pending)} calls need"
         print_note(f"{calls} approval: {' '.join(pending)}")
         print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
+    elif session.activity and session.activity.state == "waiting_for_answer":
+        print_note("The turn asks a question. List it with `footplate questions`.")
     elif session.activity and session.activity.state == "waiting_for_result":
         print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
 
@@ -296,6 +315,18 @@ def print_approvals(found: Sequence[Approval]) -> None:
             terminal_io.print_exactly(console, line)
         console.print()
     print_note("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
+
+
+def print_questions(found: Sequence[Question]) -> None:
+    if not found:
+        print_note("No agent asks a question.")
+        return
+    for each in found:
+        head = f"{each.id}  {value_formatting.format_age(each.created_at):<4}  {each.session_id}"
+        print_details({"id": head, "title": UntrustedText(each.session_title or "")})
+        _print_question(each)
+        terminal_io.out().print()
+    print_note("Answer with `footplate answer ID`.")
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:

@@ -87,6 +87,7 @@ class TextView:
         """The id of the message that is being streamed. `_written` counts its characters on the screen."""
         self._written = 0
         self._calls: dict[str, Event] = {}
+        self._questions: set[str] = set()
         self._decisions: dict[str, Event] = {}
         """Decisions on calls that needed approval, by the id of the call."""
         self._last_progress: datetime | None = None
@@ -131,6 +132,11 @@ class TextView:
 
     def _show_pending(self, event_ids: Sequence[str]) -> None:
         """Says how to decide the pending calls. Calls that were never shown belong to custom tools."""
+        for event_id in event_ids:
+            if event_id in self._questions:
+                self._screen.print_line("[yellow]The turn waits for your answer. Answer with:[/]")
+                self._screen.print_line(f"  footplate answer {event_id}", fitted=True)
+        event_ids = [event_id for event_id in event_ids if event_id not in self._questions]
         approvals = [event_id for event_id in event_ids if event_id in self._calls]
         if approvals:
             count, ids = len(approvals), " ".join(approvals)
@@ -256,10 +262,23 @@ class TextView:
 
     def custom_tool_use(self, event: Event) -> None:
         name = _tool_name(event)
+        if event.question:
+            self._questions.add(str(event.id))
+            self._print_call(event, event.input, "[yellow]needs answer[/]", len("needs answer"))
+            return
         what = self._screen.fit(call_label(name, event.input), len(name) + 26)
         self._screen.print_line(
             f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for a result[/]", fitted=True
         )
+
+    def custom_tool_result(self, event: Event) -> None:
+        """Prints the answer to a question. Results of other custom tools are not shown."""
+        if event.answered_by is None:
+            return
+        text = value_formatting.describe_author(event)
+        question = Event(type="agent.custom_tool_use", name="ask_user")
+        reply = "; ".join(event.answers.values()) if event.answers else event.text
+        self._print_call(question, {"questions": [{"question": reply}]}, f"[green]{escape_shown(text)}[/]", len(text))
 
     def error(self, event: Event) -> None:
         error: Mapping[str, Any] = event.error or {}
@@ -285,6 +304,7 @@ _HANDLERS: Final = {
     "agent.mcp_tool_use": "tool_use",
     "agent.mcp_tool_result": "tool_result",
     "agent.custom_tool_use": "custom_tool_use",
+    "user.custom_tool_result": "custom_tool_result",
     "user.message": "user_message",
     "user.interrupt": "interrupt",
     "user.tool_confirmation": "decision",

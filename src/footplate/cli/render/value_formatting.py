@@ -24,6 +24,11 @@ def describe_decision(decision: Event) -> str:
     return f"{edited}allowed{by}{' for this session' if decision.session_rule else ''}"
 
 
+def describe_author(reply: Event) -> str:
+    """Describes who answered a question."""
+    return f"answered{' by the time limit' if reply.answered_by == 'clock' else _by(reply.answered_by_name)}"
+
+
 def describe_editor(decision: Event) -> str:
     """Describes who edited the input of a call: the person who allowed it, unless another one is named."""
     return f"edited{_by(decision.edited_by_name or decision.decided_by_name)}"

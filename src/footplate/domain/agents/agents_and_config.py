@@ -14,6 +14,7 @@ from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import TOOL_NAMES
 from footplate.domain.projects.project import SessionProject
+from footplate.domain.sessions.questions import ASK_USER
 
 TOOLSET: Final = "agent_toolset_20260401"
 CUSTOM_TOOL_TYPE: Final = "custom"
@@ -21,7 +22,7 @@ ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
 """Off unless an agent enables them by name, because they reach hosts that its environment may not."""
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS)
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS, ASK_USER)
 DEFAULT_MAX_ITERATIONS: Final = 200
 
 
@@ -300,6 +301,8 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
 
 
 def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
+    if name == ASK_USER:  # a field of its own: clients of the reference API know no such name of a tool
+        return toolset.get(ASK_USER) is True
     default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
     configs = toolset.get("configs")
     for config in configs if isinstance(configs, list) else []:

@@ -24,6 +24,8 @@ MAX_EDIT_CHARACTERS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
+    """A tool call that waits for a person's decision, or a question that waits for a person's reply."""
+
     id: str
     """The id of the event that requests the approval."""
     session_id: str
@@ -40,12 +42,14 @@ class Approval:
     edited_input: JsonObject | None = None
     """The input as edited by a person, where two people have to agree. It waits for another person's approval."""
     edited_by: str | None = None
+    reply: JsonObject | None = None
+    """The reply to a question."""
 
     @property
     def status(self) -> str:
         if self.closed_at is None:
             return "pending"
-        return {"allow": "allowed", "deny": "denied"}.get(self.outcome or "", "closed")
+        return {"allow": "allowed", "deny": "denied", "answer": "answered"}.get(self.outcome or "", "closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,8 @@ class ApprovalPolicy:
 
 
 class ApprovalReads(Protocol):
-    async def approval(self, principal: Principal, event_id: str) -> Approval: ...
-    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
-        """Return the pending approvals."""
+    async def approval(self, principal: Principal, event_id: str, *, is_question: bool = False) -> Approval: ...
+    async def approvals(
+        self, principal: Principal, page: Page, *, session_id: str | None = None, is_question: bool = False
+    ) -> Sequence[Approval]:
+        """Return the pending approvals, or the pending questions."""

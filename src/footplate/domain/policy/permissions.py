@@ -22,6 +22,7 @@ TOOL_NAMES: Final = {
     "grep": "Grep",
     "web_fetch": "WebFetch",
     "web_search": "WebSearch",
+    "ask_user": "AskUserQuestion",
 }
 """Maps the reference API's tool names to those of Claude Code, which rules use."""
 

@@ -1,6 +1,7 @@
 """Derives what a session is doing from its rows. The reference API's `status` is `idle` in most of these states.
 
-Nothing is stored: the head, the worker's lease, pending approvals and the last turn already determine the state.
+Nothing is stored: the head, the worker's lease, pending approvals and questions, and the last turn already determine
+the state.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ COUNTED_STATES: Final = (
     ActivityState.RUNNING,
     ActivityState.RETRYING,
     ActivityState.WAITING_FOR_APPROVAL,
+    ActivityState.WAITING_FOR_ANSWER,
     ActivityState.STALLED,
 )
 """The states whose sessions can be counted without reading every session."""
@@ -29,6 +31,7 @@ class ActivityFacts:
     """Whether its next turn waits because the limit on concurrent turns is reached."""
     has_open_turn: bool
     needs_approval: bool
+    asks_question: bool = False
     holder_alive: bool | None
     """Whether the worker that holds the session has a valid lease. None: no worker holds it."""
     any_worker_alive: bool
@@ -47,6 +50,8 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one re
         return Activity(ActivityState.STALLED, StallReason.WORKER_LOST)
     if facts.needs_approval:
         return Activity(ActivityState.WAITING_FOR_APPROVAL)
+    if facts.asks_question:
+        return Activity(ActivityState.WAITING_FOR_ANSWER)
     if facts.status is SessionStatus.RESCHEDULING:
         return Activity(ActivityState.RETRYING)
     if facts.status is SessionStatus.RUNNING and facts.holder_alive:

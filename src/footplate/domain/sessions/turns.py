@@ -27,6 +27,7 @@ class ActivityState(StrEnum):
     RUNNING = "running"
     RETRYING = "retrying"
     WAITING_FOR_APPROVAL = "waiting_for_approval"
+    WAITING_FOR_ANSWER = "waiting_for_answer"
     WAITING_FOR_RESULT = "waiting_for_result"
     PAUSED = "paused"
     """Its steps wait until a client plays it."""

@@ -28,6 +28,8 @@ _MAIN_ARGUMENTS: Final = {
 def call_label(name: str, tool_input: Mapping[str, Any] | None) -> str:
     """Return the main argument of a call, unescaped. It is escaped where it is shown."""
     tool_input = tool_input or {}
+    if name == "ask_user" and isinstance(asked := tool_input.get("questions"), list):
+        return "; ".join(str(item.get("question")) for item in asked if isinstance(item, dict))
     value = tool_input.get(_MAIN_ARGUMENTS.get(name, ""))
     if isinstance(value, str):
         return value

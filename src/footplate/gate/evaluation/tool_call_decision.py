@@ -56,10 +56,11 @@ def _decide_within_budget(
         return _decide_file_tool(policy, name, tool_input, context, directory or context.root)
     if name == WEB_FETCH:
         return _decide_fetch(policy, tool_input)
-    # Starting a subagent is allowed by default, because each of its calls is decided separately.
-    return _decide_by_tool_rules(
-        policy, name, tool_input, default=PermissionOutcome.ALLOW if name == AGENT else PermissionOutcome.ASK
-    )
+    # Starting a subagent is allowed by default, because each of its calls is decided separately. So is a question,
+    # which a person sees in any case.
+    is_allowed = name in {AGENT, TOOL_NAMES["ask_user"]}
+    default = PermissionOutcome.ALLOW if is_allowed else PermissionOutcome.ASK
+    return _decide_by_tool_rules(policy, name, tool_input, default=default)
 
 
 def _decide_command(

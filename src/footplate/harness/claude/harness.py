@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports.harness import Entry, McpAccess, SteerMessage, TurnContext, UpcomingTurn, WebAccess
 from footplate.domain.projects.project import Trust
+from footplate.domain.sessions.questions import ASK_USER
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import mcp, turn_outcome_factories
 from footplate.harness.claude import outcomes, recovery
@@ -294,9 +295,9 @@ class _TurnRun:
         async def forward() -> None:
             await self._send_messages(connection, await self._claim_steering())
 
-        if self._turn.config.custom_tools:
-            # Not while the model responds: it may call a custom tool, and a message would then replace the tool's
-            # result.
+        if self._turn.config.custom_tools or ASK_USER in self._turn.config.tools:
+            # Not while the model responds: it may call a custom tool or ask a question, and a message would then
+            # replace the result.
             self._recorder.pending_calls.before_next_request = forward
             await asyncio.get_running_loop().create_future()
         while True:

@@ -20,6 +20,7 @@ from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
 from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ResponseLine, ToolResults
+from footplate.harness.claude.transcripts.tool_names import QUESTION_TOOL
 from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.recovery_text import (
     CLIENT_RESULT_INTERRUPTED,
@@ -161,7 +162,8 @@ class _CallCloser:
         ) is not None and superseded_call.id in self._superseded_results:
             self._add_client_result(call, line, entry, self._superseded_results[superseded_call.id], superseded_call)
         else:
-            custom = not self._has_begun and self._custom.may_be_custom(call.name)
+            is_clients = self._custom.may_be_custom(call.name) or call.name == QUESTION_TOOL
+            custom = not self._has_begun and is_clients
             use = request or self._uses.get(call.id)
             text = (
                 _missing_client_result(self._conversation, entry) if custom else self._missing_result_text(call.id, use)
@@ -208,9 +210,11 @@ class _CallCloser:
             self.pending.append(custom_call.id)
             return
         content, is_error = custom_tool_result(result_event)
-        self._add_line(
-            entry, transcript_lines.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error)
-        )
+        result = transcript_lines.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error)
+        if call.name == QUESTION_TOOL and "answers" in result_event.body:  # the CLI shows them from here
+            details = {"questions": call.input.get("questions"), "answers": result_event.body["answers"]}
+            result["toolUseResult"] = {**details}
+        self._add_line(entry, result)
 
     def _add_result(self, call: Call, line: JsonObject, entry: Entry, text: str, use: Event | None) -> None:
         if use is not None and call.id not in self._results:

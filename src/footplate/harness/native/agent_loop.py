@@ -19,8 +19,9 @@ from footplate.domain.policy.permissions import NOT_EVALUATED, Decision
 from footplate.domain.policy.permissions import PermissionOutcome as Gated
 from footplate.domain.ports.harness import Entry, SteerMessage, TurnContext
 from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import questions
 from footplate.domain.sessions.events import Event, Usage
-from footplate.domain.sessions.turns import TurnOutcome
+from footplate.domain.sessions.turns import Mode, TurnOutcome
 from footplate.harness import approvals, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
@@ -29,7 +30,7 @@ from footplate.harness.native.recovery import UnstartedCall, WaitingCall
 from footplate.harness.native.requests import provider_errors
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.response_stream import ResponseStream
-from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks
+from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks, tool_inputs
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
 from footplate.harness.native.web.web_tools import WebTools
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPTED
@@ -232,9 +233,16 @@ class AgentLoop:
                 [], [approvals.started_mark(self.turn.turn_id, call.tool_call_id, item.approval_request)]
             )
             return item.approval_request, None
-        if call.tool_name in self._custom_tool_names and call_input is not None:
-            custom_use = ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
+        is_question = call_input is not None and self._is_question(call, call_input)
+        if (is_question or call.tool_name in self._custom_tool_names) and call_input is not None:
+            custom_use = (
+                questions.question(call_input, call_id=call.tool_call_id)
+                if is_question
+                else ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
+            )
             await self._append([custom_use])
+            if is_question:
+                await failpoints.hit("after_ask")
             waiting.append(WaitingCall(call, custom_use.id))
             return None
         use = self._use_event(call, call_input or {}, decision or NOT_EVALUATED)
@@ -245,6 +253,15 @@ class AgentLoop:
             return None
         await self._append([use])
         return use, None
+
+    def _is_question(self, call: ToolCallPart, call_input: JsonObject) -> bool:
+        """Whether the turn parks until a person answers. Otherwise the tool returns why it cannot ask."""
+        return (
+            call.tool_name == questions.ASK_USER
+            and questions.ASK_USER in self.turn.config.tools
+            and self.turn.config.mode != Mode.BACKGROUND
+            and tool_inputs.is_valid(call.tool_name, call_input)
+        )
 
     async def _decide(self, call: ToolCallPart, call_input: JsonObject) -> Decision | None:
         """The gate's decision, or None if the tool does not exist."""

@@ -16,6 +16,7 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.questions import ASK_USER
 from footplate.harness import approvals
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
@@ -152,6 +153,8 @@ def _close_superseded_calls(
 
 
 def _missing_result_text(call: ToolCallPart) -> str:
+    if call.tool_name == ASK_USER:
+        return NO_CLIENT_RESULT
     is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp_servers.PREFIX)
     return UNFINISHED if is_builtin else NO_CLIENT_RESULT
 

@@ -1,11 +1,13 @@
-"""Stores edited tool inputs that need a second person's approval, and closes approvals whose time limit has passed.
+"""Stores edited tool inputs that need a second person's approval, and closes approvals and questions whose time limit
+has passed.
 
-An expired approval gets the outcome that the organisation configured, as an ordinary decision event.
+An expired approval gets the outcome that the organisation configured, as an ordinary decision event. An expired
+question gets its default.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -15,7 +17,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.approvals import DECIDED_BY_TIMEOUT, Approval, InputEdited
 from footplate.domain.ports.api import Input
-from footplate.domain.sessions import events
+from footplate.domain.sessions import events, questions
 from footplate.store.database import SQL, Database
 from footplate.store.log.inputs import append_inputs
 from footplate.store.object_store import Objects
@@ -41,6 +43,7 @@ def load_approval(row: Row) -> Approval:
         principal=row["principal"],
         edited_input=row["edited_input"],
         edited_by=row["edited_by"],
+        reply=row["reply"],
     )
 
 
@@ -68,7 +71,8 @@ async def _write_edits(database: Database, principal: Principal, refused: InputE
 
 
 class ApprovalExpiry:
-    """Background job that decides expired approvals with the outcome that the organisation configured.
+    """Background job that decides expired approvals with the outcome that the organisation configured, and expired
+    questions with their default.
 
     The decision is an ordinary event, so a person who decides at the same time is either first or too late.
     """
@@ -91,10 +95,18 @@ class ApprovalExpiry:
 
     async def _decide(self, row: Row) -> None:
         principal = Principal(row["organisation"], DECIDED_BY_TIMEOUT, DECIDED_BY_TIMEOUT, frozenset())
-        body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
-        if row["outcome"] == "deny":
-            body["deny_message"] = f"no decision was made before {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
-        decision = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
+        decision = await self._default_of_question(row) if row["question"] else _default_decision(row)
         async with self._database.transaction() as connection:
             await append_inputs(connection, self._objects, principal, row["session_id"], [decision])
         log.info("approval expired", action="approval.expired", session=row["session_id"], ask=row["event_id"])
+
+    async def _default_of_question(self, row: Row) -> Input:
+        body: Any = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
+        return Input(type=events.USER_CUSTOM_TOOL_RESULT, body=questions.expiry_fields(row["event_id"], body["input"]))
+
+
+def _default_decision(row: Row) -> Input:
+    body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
+    if row["outcome"] == "deny":
+        body["deny_message"] = f"no decision was made before {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
+    return Input(type=events.USER_TOOL_CONFIRMATION, body=body)

@@ -301,7 +301,7 @@ class Turns:
                 if decision.id != denial.id:
                     return ()
                 positions = await append_batch(connection, self._objects, claim, AppendBatch([denial]))
-                await connection.execute(SQL["answer_ask"], claim.session_id, event_id, "deny", DECIDED_BY_TURN)
+                await connection.execute(SQL["answer_ask"], claim.session_id, event_id, "deny", DECIDED_BY_TURN, None)
                 entry = audit.build_approval_entry(denial)
                 await trail.add_entry(
                     connection,

@@ -40,8 +40,11 @@ _CALL_RESPONSES: Final = {
 }
 """For each event type: the field with the call's id, and the noun for the call in messages."""
 
-_DECISION_FIELDS: Final = ("tool_use_id", "result", "deny_message", "updated_input", "session_rule")
-"""The fields of a decision that its author sends. The server adds the author."""
+_SENT_FIELDS: Final = {
+    events.USER_CUSTOM_TOOL_RESULT: ("content", "is_error"),
+    events.USER_TOOL_CONFIRMATION: ("result", "deny_message", "updated_input", "session_rule"),
+}
+"""The fields of a decision or a reply that its author sends. The server adds the author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class _AwaitedResponse:
     type: str
     thread_id: str | None
     """The thread of the subagent that made the call."""
+    is_question: bool
 
 
 @dataclass(slots=True)
@@ -82,7 +86,7 @@ async def append_inputs(
             f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
         )
     pending = await _load_pending_calls(connection, head, inputs)
-    decisions = await _load_decisions(connection, objects, session_id, inputs)
+    decisions = await _load_decisions(connection, objects, session_id, inputs, pending)
     repeated = {
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
     }
@@ -106,6 +110,7 @@ async def append_inputs(
         await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=steps)
     accepted = await _write_plans(connection, objects, principal, head, plans)
     await _record_decisions(connection, principal, session_id, new_decisions)
+    await _record_replies(connection, principal, session_id, [plan.event for plan in plans])
     new = iter(accepted.positions)
     return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
 
@@ -119,22 +124,34 @@ async def _load_pending_calls(
     if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
-    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"]) for row in rows}
+    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"], bool(row["is_question"])) for row in rows}
 
 
 async def _load_decisions(
-    connection: Connection, objects: Objects, session_id: str, inputs: Sequence[Input]
+    connection: Connection,
+    objects: Objects,
+    session_id: str,
+    inputs: Sequence[Input],
+    pending: dict[str, _AwaitedResponse],
 ) -> dict[str, Position]:
-    """Returns the earlier decisions on the calls that these inputs decide, by call id."""
-    calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
+    """Returns the earlier decisions on the calls that these inputs decide, and the earlier replies to questions, by
+    call id.
+    """
+    given = [_call_id(item.type, item.body) for item in inputs]
+    calls = [call_id for call_id in given if call_id is not None and call_id not in pending]
     rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
-    decisions = {row["body"]["tool_use_id"]: load_position(row) for row in rows}
+    decisions = {}
     for row in rows:
+        found = load_position(row)
         if row["object_key"]:
-            found = decisions[row["body"]["tool_use_id"]]
-            whole = replace(found.event, body=await objects.load_body(row["object_key"]))
-            decisions[row["body"]["tool_use_id"]] = replace(found, event=whole)
+            found = replace(found, event=replace(found.event, body=await objects.load_body(row["object_key"])))
+        decisions[str(_call_id(row["type"], row["body"]))] = found
     return decisions
+
+
+def _call_id(event_type: str, body: JsonObject) -> str | None:
+    """Returns the id of the call that an event decides or returns the result of."""
+    return str(body.get(_CALL_RESPONSES[event_type][0])) if event_type in _CALL_RESPONSES else None
 
 
 async def _check_decisions(
@@ -202,19 +219,36 @@ async def _record_decisions(
     """Closes the pending approvals, adds the decisions to the audit trail, and stores new session rules."""
     for decision in decisions:
         use_id, result, rule = (decision.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
-        await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
+        await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id, None)
         entry = audit.build_approval_entry(decision)
         await trail.add_entry(connection, principal.organisation, entry, principal=principal.id, session=session_id)
         if isinstance(rule, str):
             await connection.execute(SQL["allow_for_session"], session_id, rule)
 
 
+async def _record_replies(
+    connection: Connection, principal: Principal, session_id: str, accepted: Sequence[Event]
+) -> None:
+    """Closes the questions that these events answer."""
+    for event in accepted:
+        if event.type == events.USER_CUSTOM_TOOL_RESULT and "answered_by" in event.body:
+            use_id, reply = event.body["custom_tool_use_id"], event.body.get("answers")
+            await connection.execute(SQL["answer_ask"], session_id, use_id, "answer", principal.id, reply)
+
+
 def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | None:
-    """Returns the earlier decision if this input repeats it. Raises `Conflict` if it differs."""
-    if item.type != events.USER_TOOL_CONFIRMATION or (found := decisions.get(str(item.body["tool_use_id"]))) is None:
+    """Returns the earlier decision or reply if this input repeats it. Raises `Conflict` if it differs."""
+    found = decisions.get(str(_call_id(item.type, item.body)))
+    if found is None or found.event.type != item.type:
         return None
-    if all(found.event.body.get(name) == item.body.get(name) for name in _DECISION_FIELDS):
+    if all(found.event.body.get(name) == item.body.get(name) for name in _SENT_FIELDS[item.type]):
         return found
+    if item.type == events.USER_CUSTOM_TOOL_RESULT:
+        author = found.event.body.get("answered_by_name") or found.event.body["answered_by"]
+        raise Conflict(
+            f"The question {item.body['custom_tool_use_id']!r} was already answered by {author}.",
+            help_text="An answer cannot be changed. Send a message that says what to do instead.",
+        )
     reason = found.event.body.get("deny_message")
     raise Conflict(
         f"The call {item.body['tool_use_id']!r} was already decided: {found.event.body['result']}"
@@ -251,15 +285,17 @@ def _plan_input(
                 help_text="Use an ID from stop_reason.event_ids in the last session.status_idle, once for each call.",
             )
         if item.type == events.USER_TOOL_CONFIRMATION:
-            event = Event(item.type, {**item.body, **_author_fields(principal)})
+            event = Event(item.type, {**item.body, **_author_fields(principal, "decided_by")})
+        elif awaited.is_question:
+            event = Event(item.type, {**item.body, **_author_fields(principal, "answered_by")})
         return _InputPlan(threads.in_thread(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
 
 
-def _author_fields(principal: Principal) -> JsonObject:
-    """The extra fields of a decision that say who made it."""
-    named: JsonObject = {} if principal.id == DECIDED_BY_TIMEOUT else {"decided_by_name": principal.name}
-    return {"decided_by": principal.id, **named}
+def _author_fields(principal: Principal, name: str) -> JsonObject:
+    """The extra fields of a decision or a reply that say who made it."""
+    named: JsonObject = {} if principal.id == DECIDED_BY_TIMEOUT else {f"{name}_name": principal.name}
+    return {name: principal.id, **named}
 
 
 async def _write_plans(

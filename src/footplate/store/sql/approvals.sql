@@ -1,15 +1,17 @@
--- Tool calls that wait for approval.
+-- Tool calls that wait for approval, and questions that wait for a reply.
 
 -- name: confirmations
--- The decisions on these calls.
+-- The decisions on these calls, and the replies to these questions.
 select seq, event_id, type, turn_id, created_at, processed_at, body, object_key from events
-where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
+where session_id = $1 and ref_seq is null
+  and (type = 'user.tool_confirmation' and body ->> 'tool_use_id' = any($2::text[])
+       or type = 'user.custom_tool_result' and body ->> 'custom_tool_use_id' = any($2) and body ->> 'answered_by' is not null)
 
 -- name: thread_of_ask
 select body ->> 'session_thread_id' as thread_id from events where session_id = $1 and event_id = $2 and ref_seq is null
 
 -- name: answer_ask
-update approvals set closed_at = now(), outcome = $3, principal = $4
+update approvals set closed_at = now(), outcome = $3, principal = $4, reply = $5
 where session_id = $1 and event_id = $2 and closed_at is null
 
 -- name: allow_for_session
@@ -38,11 +40,13 @@ where session_id = $1 and event_id = $2 and closed_at is null
 select a.event_id as id, a.*, e.body, e.object_key, s.title
 from approvals a join sessions s on s.id = a.session_id
 left join events e on e.session_id = a.session_id and e.seq = a.seq
-where a.event_id = $1 and a.organisation = $2
+where a.event_id = $1 and a.organisation = $2 and a.question = $5
   and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
   and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)
 
 -- name: due_asks
-select a.organisation, a.session_id, a.event_id, a.expires_at, coalesce(p.approvals ->> 'outcome', 'deny') as outcome
+select a.organisation, a.session_id, a.event_id, a.expires_at, a.question, e.body, e.object_key,
+       coalesce(p.approvals ->> 'outcome', 'deny') as outcome
 from approvals a left join policies p on p.organisation = a.organisation
+left join events e on a.question and e.session_id = a.session_id and e.seq = a.seq
 where a.closed_at is null and a.expires_at < now() order by a.expires_at limit $1

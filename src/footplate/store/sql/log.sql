@@ -78,14 +78,16 @@ with head as (
     set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
         commits = excluded.commits, bundles = excluded.bundles
 ), new_asks as (
-    insert into approvals (organisation, session_id, event_id, seq, turn_id, expires_at)
-    select $2, $1, b.event_id, head.seq - cardinality($5::text[]) + n, $4,
-           now() + (p.approvals ->> 'expires_after_seconds')::float8 * interval '1 second'
+    insert into approvals (organisation, session_id, event_id, seq, turn_id, question, expires_at)
+    select $2, $1, b.event_id, head.seq - cardinality($5::text[]) + n, $4, b.type = 'agent.custom_tool_use',
+           now() + coalesce(b.body::json #>> '{input,deadline_seconds}', p.approvals ->> 'expires_after_seconds')::float8
+               * interval '1 second'
     from head
     cross join unnest($5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality as b (event_id, type, body, ref, n)
     left join policies p on p.organisation = $2
     where case when b.type in ('agent.tool_use', 'agent.mcp_tool_use') and b.ref = 0
-               then b.body::json ->> 'evaluated_permission' = 'ask' end
+               then b.body::json ->> 'evaluated_permission' = 'ask'
+               when b.type = 'agent.custom_tool_use' then b.body::json ->> 'question' = 'true' end
 ), new_audit as (
     insert into audit (id, organisation, kind, session, turn, event, principal, outcome, tool, layer, input_hash, content,
                        content_hash)

@@ -84,7 +84,9 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
        o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
        h.turn_id is not null as has_open_turn,
        h.turn_id is not null and exists (
-           select from approvals a where a.session_id = h.session_id and a.closed_at is null) as needs_approval,
+           select from approvals a where a.session_id = h.session_id and a.closed_at is null and not question) as needs_approval,
+       h.turn_id is not null and exists (
+           select from approvals a where a.session_id = h.session_id and a.closed_at is null and question) as asks_question,
        case when h.holder is not null then exists (
            select from workers w where w.id = h.holder and w.lease_until > now()) end as holder_alive,
        exists (select from workers w where w.lease_until > now()) as any_worker_alive,
@@ -102,20 +104,22 @@ where s.id = any($1::text[]) and s.organisation = $2
   and ($4::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $4)
 
 -- name: activity_counts
--- The sessions that have work or a pending approval, by the columns that determine their activity (see `session`).
-select status, wake, author_disabled, has_open_turn, needs_approval, holder_alive, any_worker_alive, count(*) as sessions
+-- The sessions that have work, a pending approval or a question, by the columns that determine their activity (see `session`).
+select status, wake, author_disabled, has_open_turn, needs_approval, asks_question, holder_alive, any_worker_alive, count(*) as sessions
 from (
-    select h.status, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn, asks.session_id is not null as needs_approval,
+    select h.status, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn, coalesce(asks.needs_approval, false) as needs_approval,
+           coalesce(asks.asks_question, false) as asks_question,
            case when h.holder is not null then coalesce(w.lease_until > now(), false) end as holder_alive,
            exists (select from workers where lease_until > now()) as any_worker_alive
     from (select session_id from active_sessions union select session_id from approvals where closed_at is null
           union select session_id from session_heads where waits_for is not null) a
     join session_heads h on h.session_id = a.session_id
     left join workers w on w.id = h.holder
-    left join (select distinct session_id from approvals where closed_at is null) asks on asks.session_id = h.session_id
+    left join (select session_id, bool_or(not question) as needs_approval, bool_or(question) as asks_question
+               from approvals where closed_at is null group by 1) asks on asks.session_id = h.session_id
 ) facts
-where status <> 'idle' or wake or needs_approval or author_disabled
-group by 1, 2, 3, 4, 5, 6, 7
+where status <> 'idle' or wake or needs_approval or asks_question or author_disabled
+group by 1, 2, 3, 4, 5, 6, 7, 8
 
 -- name: update_session
 update sessions
@@ -154,7 +158,7 @@ delete from sessions where id = $1
 -- call for a decision.
 select call.event_id as id,
        case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer,
-       call.body ->> 'session_thread_id' as thread_id
+       call.body ->> 'session_thread_id' as thread_id, call.body ->> 'question' = 'true' as is_question
 from turns t join events call on call.session_id = t.session_id and call.seq >= t.first_seq and call.turn_id = t.id
 where t.session_id = $1 and t.id = $2
   and (call.type = 'agent.custom_tool_use'

@@ -72,6 +72,8 @@ class SessionRunner:
     project_instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     servers: tuple[McpServer, ...] = ()
     gate: ScriptedGate = field(default_factory=ScriptedGate)
+    tools: tuple[str, ...] = CONFIG.tools
+    mode: str = CONFIG.mode
     custom_tools: tuple[CustomTool, ...] = ()
     subagents: tuple[Subagent, ...] = ()
     max_iterations: int = CONFIG.max_iterations
@@ -89,6 +91,8 @@ class SessionRunner:
     def config(self) -> ResolvedConfig:
         return replace(
             CONFIG,
+            tools=self.tools,
+            mode=self.mode,
             mcp_servers=self.servers,
             custom_tools=self.custom_tools,
             subagents=self.subagents,

@@ -19,6 +19,7 @@ from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS, CUSTOM_TOOL_TYPE, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.questions import ASK_USER
 
 MAX_TOOLS: Final = 256
 
@@ -74,10 +75,13 @@ class Toolset(Body):
     type: Literal["agent_toolset_20260401"]
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_check_configs)] = None
     default_config: DefaultToolConfig | None = None
+    ask_user: Annotated[
+        bool | None, Field(description="Whether the agent can ask the user questions with the tool `ask_user`.")
+    ] = None
 
     def normalise(self) -> JsonObject:
         default = True if self.default_config is None else self.default_config.enabled is not False
-        by_name = {config.name: config for config in self.configs or []}
+        by_name: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
         configs: list[Json] = []
         for name in BUILT_IN_TOOLS:
             config = by_name.get(name)
@@ -91,6 +95,7 @@ class Toolset(Body):
             "type": TOOLSET,
             "configs": configs,
             "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
+            **({ASK_USER: True} if self.ask_user else {}),
         }
 
 
@@ -199,8 +204,8 @@ def _check_tools(tools: list[Tool]) -> list[Tool]:
     if sum(isinstance(tool, Toolset) for tool in tools) > 1:
         raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
-    if any(isinstance(tool, Toolset) for tool in tools):
-        names.extend(BUILT_IN_TOOLS)
+    for toolset in (tool for tool in tools if isinstance(tool, Toolset)):
+        names.extend(name for name in BUILT_IN_TOOLS if name != ASK_USER or toolset.ask_user)
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
         raise ValueError("two toolsets name the same MCP server")

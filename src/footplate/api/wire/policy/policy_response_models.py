@@ -51,6 +51,36 @@ class Approval(ResponseModel):
     edited_by: str | None
 
 
+class QuestionOption(ResponseModel):
+    label: str
+    description: str | None
+    preview: str | None
+
+
+class QuestionItem(ResponseModel):
+    question: str
+    header: str | None
+    options: list[QuestionOption]
+    multi_select: bool
+    allow_free_text: bool
+
+
+class Question(ResponseModel):
+    id: str
+    type: Literal["question"]
+    status: Literal["pending", "answered", "closed"]
+    session_id: str
+    session_title: str | None
+    turn_id: str
+    questions: list[QuestionItem]
+    default: dict[str, str] | None
+    answers: dict[str, str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    closed_at: datetime | None
+    answered_by: str | None
+
+
 class AuditEntry(ResponseModel):
     id: str
     type: Literal["audit_entry"]

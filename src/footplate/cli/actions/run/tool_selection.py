@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from footplate.client import ClientError
+from footplate.domain.policy.permissions import TOOL_NAMES
 
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search")
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", "ask_user")
 _OFF_BY_DEFAULT: Final = frozenset({"web_fetch", "web_search"})
 """Tools that are disabled unless they are enabled by name."""
-_CLAUDE_CODE_NAMES: Final = {"".join(part.capitalize() for part in name.split("_")): name for name in BUILT_IN_TOOLS}
+_ASK_USER: Final = "ask_user"
+"""Enabled by a field of the toolset."""
+_CLAUDE_CODE_NAMES: Final = {theirs: name for name, theirs in TOOL_NAMES.items()}
 _TOOL_NAME: Final = re.compile(r"(?:\([^)]*\)?|[^\s,(])+")
 """A tool name, with an optional rule in parentheses."""
 
@@ -47,8 +50,9 @@ class ToolLimit:
             return None
         if tool.get("type") == "custom":
             return dict(tool)
-        on = [{"name": name, "enabled": True} for name in remaining]
-        return {"type": tool["type"], "default_config": {"enabled": False}, "configs": on}
+        on = [{"name": name, "enabled": True} for name in remaining if name != _ASK_USER]
+        more = {_ASK_USER: True} if _ASK_USER in remaining else {}
+        return {"type": tool["type"], "default_config": {"enabled": False}, "configs": on, **more}
 
     def _allows(self, name: str) -> bool:
         return name not in self.disallowed and (not self.allowed or name in self.allowed)
@@ -76,4 +80,5 @@ def _enabled_names(tool: Mapping[str, Any]) -> Iterator[str]:
         return
     default = (tool.get("default_config") or {}).get("enabled", True)
     configured = {each["name"]: each.get("enabled", default) for each in tool.get("configs") or []}
+    configured[_ASK_USER] = tool.get(_ASK_USER) is True
     yield from (name for name in BUILT_IN_TOOLS if configured.get(name, default and name not in _OFF_BY_DEFAULT))

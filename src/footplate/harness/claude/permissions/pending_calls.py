@@ -1,4 +1,5 @@
-"""Tracks tool calls of a turn that wait for the client: for the result of a custom tool, or for an approval.
+"""Tracks tool calls of a turn that wait for the client: for the result of a custom tool, an approval, or the reply to
+a question.
 
 The wait may take days, so the Claude Code CLI does not wait. It receives a placeholder result at once, which is never
 logged, and continues with the other calls of the response. Before the next model request, the turn is suspended
@@ -16,17 +17,19 @@ from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import NOT_EVALUATED, Decision, PermissionOutcome
 from footplate.domain.ports.harness import Entry, TurnContext
 from footplate.domain.sessions import events as ev
-from footplate.domain.sessions import threads
+from footplate.domain.sessions import questions, threads
 from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.turns import Mode
 from footplate.harness import approvals
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import CANNOT_WAIT, SubagentApprovals
 from footplate.harness.claude.threads import subagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls
-from footplate.harness.claude.transcripts import sdk_message_parser, transcript_lines
+from footplate.harness.claude.transcripts import sdk_message_parser, tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
+from footplate.harness.claude.transcripts.tool_names import QUESTION_TOOL
 
-WAITING_FOR_APPROVAL: Final = "This call is waiting for approval."
+WAITING_FOR_PERSON: Final = "This call is waiting for a person."
 """The placeholder result for the CLI. It is never logged or sent to the model."""
 
 
@@ -63,8 +66,18 @@ class PendingCalls:
         self._expected_custom_calls[call.id] = call
         return True
 
+    def make_question(self, call: Call) -> Event | None:
+        """The event of a call that asks the user a question, for which the turn parks. None for other calls."""
+        if call.name != QUESTION_TOOL:
+            return None
+        call_input = tool_names.footplate_input(call.name, call.input)
+        self._requests[call.id] = event = questions.question(call_input, call_id=call.id)
+        return event
+
     def refusal_reason(self, call: Call) -> str | None:
         """Why this call is refused regardless of the gate's decision, as a message for the model."""
+        if call.name == QUESTION_TOOL and self._turn.config.mode == Mode.BACKGROUND:
+            return questions.background_text(tool_names.footplate_input(call.name, call.input))
         return subagents.refusal_reason(call, self._turn.config.subagents)
 
     @staticmethod

@@ -16,7 +16,7 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.harness import approvals
 from footplate.harness.claude.permissions import subagent_approvals
-from footplate.harness.claude.permissions.pending_calls import WAITING_FOR_APPROVAL, PendingCalls
+from footplate.harness.claude.permissions.pending_calls import WAITING_FOR_PERSON, PendingCalls
 from footplate.harness.claude.threads.subagents import TurnSubagents
 from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, ThreadCalls, check_same_call
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
@@ -69,16 +69,21 @@ class PermissionFlow:
             if not denied and self._pending_calls.expect_custom_call(logged_call):
                 calls.running.add(call.id)
                 return None
-            use, marks = self._pending_calls.make_use_event(logged_call, calls, turn_calls.names, decision, directory)
+            question = None if denied else self._pending_calls.make_question(calls.open[call.id])
+            use, marks = (
+                (question, [])
+                if question is not None
+                else self._pending_calls.make_use_event(logged_call, calls, turn_calls.names, decision, directory)
+            )
             waits_in_cli = ev.needs_approval(use) and not marks
             start_events = [] if denied or waits_in_cli else self._subagents.start(logged_call)
             await self._turn.log.append(
                 [use, *start_events, *(_waiting_events(calls, use) if waits_in_cli else [])], entries=marks
             )
-            if marks:
+            if marks or question is not None:
                 await failpoints.hit("after_ask")
                 await turn_calls.close_calls([call.id])
-                return WAITING_FOR_APPROVAL
+                return WAITING_FOR_PERSON
             if waits_in_cli:
                 calls.use_events[call.id] = use
             else:

@@ -23,6 +23,7 @@ from footplate.harness.claude.session.repository_config import RepositoryConfig
 from footplate.harness.claude.session.session_store import LogSessionStore
 from footplate.harness.claude.transcripts import sdk_message_parser
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, RunEnded
+from footplate.harness.claude.transcripts.tool_names import QUESTION_TOOL
 
 if TYPE_CHECKING:
     from footplate.harness.claude.session.mcp_bridge import McpBridge
@@ -35,7 +36,9 @@ _STARTED: Final = "started"
 _RESULT: Final = "result"
 _DONE_STATES: Final = frozenset({"completed", "cancelled"})
 _TURN_ENDED: Final = "This call did not run: its turn has ended, or another worker has taken it over."
-_NO_CUSTOM_TOOLS: Final = "Subagents cannot use custom tools. Include your question in your final response instead."
+_NO_CUSTOM_TOOLS: Final = (
+    "Subagents cannot use custom tools or ask the user. Include your question in your final response instead."
+)
 _CLOSE_SECONDS: Final = 10.0
 
 
@@ -252,9 +255,11 @@ class CliConnection:
         """The hook before each call. On any error, the call is denied."""
         try:
             call = Call(str(tool_use_id), str(hook_input["tool_name"]), hook_input["tool_input"])  # type: ignore[typeddict-item]
-            if hook_input.get("agent_id") and self._current_recorder().pending_calls.custom_tools.is_custom(call.name):
+            pending_calls = self._current_recorder().pending_calls
+            needs_client = pending_calls.custom_tools.is_custom(call.name) or call.name == QUESTION_TOOL
+            if hook_input.get("agent_id") and needs_client:
                 return _deny_output(_NO_CUSTOM_TOOLS)
-            reason = self._current_recorder().pending_calls.refusal_reason(call)
+            reason = pending_calls.refusal_reason(call)
             if reason is None:
                 directory, agent_id = (str(hook_input.get(name) or "") or None for name in ("cwd", "agent_id"))
                 reason = await self._current_recorder().authorize(call, agent_id, directory=directory)

@@ -16,6 +16,7 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
 from footplate.domain.errors import ModelRefused
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions import threads
+from footplate.domain.sessions.questions import ASK_USER
 from footplate.harness.claude.session import cli_path
 from footplate.harness.claude.transcripts import tool_names
 
@@ -175,6 +176,8 @@ def build_options(
         tools=[*tool_names.cli_tool_names(config.tools), *([threads.SUBAGENT_TOOL] if config.subagents else [])],
         agents={agent.name: _agent_definition(agent) for agent in config.subagents} or None,
         permission_mode="bypassPermissions",
+        # Without a way to ask, the CLI does not offer its question tool. The hook before a call handles the question.
+        permission_prompt_tool_name="stdio" if ASK_USER in config.tools else None,
         max_turns=max_turns,
         setting_sources=[],
         mcp_servers={**mcp_servers},

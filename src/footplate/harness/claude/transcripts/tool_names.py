@@ -8,7 +8,9 @@ from typing import Final
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import TOOL_NAMES
+from footplate.domain.sessions.questions import ASK_USER
 
+QUESTION_TOOL: Final = TOOL_NAMES[ASK_USER]
 _FOOTPLATE_NAMES: Final = {theirs: ours for ours, theirs in TOOL_NAMES.items()}
 
 
@@ -26,6 +28,9 @@ def footplate_input(name: str, tool_input: JsonObject) -> JsonObject:
     """The input with Footplate's field names and without the CLI's defaults. Other fields are unchanged."""
     if name == "Edit" and tool_input.get("replace_all") is False:
         return {key: value for key, value in tool_input.items() if key != "replace_all"}
+    if name == QUESTION_TOOL:  # the model may fill in other fields, such as the answers
+        questions = tool_input.get("questions")
+        return {"questions": [_question(item) for item in questions or () if isinstance(item, dict)]}  # type: ignore[union-attr]
     if name == "Bash" and "timeout" in tool_input:
         return {
             **{key: value for key, value in tool_input.items() if key != "timeout"},
@@ -35,6 +40,11 @@ def footplate_input(name: str, tool_input: JsonObject) -> JsonObject:
         rest = {key: value for key, value in tool_input.items() if key not in {"offset", "limit"}}
         return {**rest, "view_range": _view_range(tool_input.get("offset"), tool_input.get("limit"))}
     return tool_input
+
+
+def _question(item: JsonObject) -> JsonObject:
+    named = {"multi_select" if key == "multiSelect" else key: value for key, value in item.items()}
+    return {key: value for key, value in named.items() if value is not False}
 
 
 def _view_range(offset: Json, limit: Json) -> list[Json]:

@@ -15,12 +15,14 @@ from pydantic import ValidationError
 from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports.harness import CommandResult, Environment, FileInfo, FullOutput
+from footplate.domain.sessions import questions
 from footplate.domain.sessions.events import text_block
 from footplate.harness.native import content_blocks
 from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.toolset import glob_match
 from footplate.harness.native.toolset.tool_inputs import (
     TOOL_INPUTS,
+    AskUser,
     Bash,
     Edit,
     Glob,
@@ -81,6 +83,8 @@ async def _run_tool(environment: Environment, web: WebTools, name: str, tool_inp
             return _text_output(await web.fetch(tool_input.url))
         case WebSearch():
             return _text_output(await web.search(tool_input.query))
+        case AskUser():  # in an interactive session, the turn parks instead
+            return _text_output(questions.background_text(tool_input.model_dump(exclude_none=True)))
         case _:
             return await _TOOL_FUNCTIONS[name](environment, tool_input)
 

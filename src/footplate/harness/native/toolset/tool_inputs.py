@@ -1,10 +1,14 @@
 """Pydantic models of the built-in tools' inputs. They define the JSON schema for the model and validate its calls."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_ai.tools import ToolDefinition
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.sessions import questions
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpTool
@@ -89,6 +93,46 @@ class WebSearch(ToolInput):
     query: str = Field(min_length=1, max_length=1_000, description="The search keywords.")
 
 
+class QuestionOption(ToolInput):
+    label: str = Field(min_length=1, max_length=200, description="A short text that the user selects.")
+    description: str | None = Field(None, max_length=2_000, description="What this option means.")
+
+
+class Question(ToolInput):
+    question: str = Field(min_length=1, max_length=2_000, description="The complete question.")
+    header: str | None = Field(None, max_length=40, description="A label of one or two words.")
+    options: list[QuestionOption] | None = Field(None, max_length=20, description="The choices. Omit for a free text.")
+    multi_select: bool | None = Field(None, description="The user can select several options.")
+    allow_free_text: bool | None = Field(
+        None, description="Whether the user can answer with a text instead of an option. Default: true."
+    )
+
+
+class AskUser(ToolInput):
+    """Ask the user when a decision is theirs and you cannot take it from the task, the code or sensible defaults. The
+    turn waits for the answer, which may take days.
+    """
+
+    questions: list[Question] = Field(min_length=1, max_length=4, description="The questions, each with another text.")
+    deadline_seconds: int | None = Field(
+        None, ge=1, le=31_622_400, description="After this time, the default is the answer. Default: no deadline."
+    )
+    default: dict[str, str | list[str]] | None = Field(
+        None, description="The answer if no one answers in time: for each question's text, a label, labels or a text."
+    )
+
+    @model_validator(mode="after")
+    def _check_texts_and_default(self) -> Self:
+        if len({item.question for item in self.questions}) < len(self.questions):
+            raise ValueError("two questions have the same text")
+        try:
+            if self.default is not None:
+                questions.check_reply(self.model_dump(), self.default)
+        except InvalidRequest as error:
+            raise ValueError(f"default: {error.message.removeprefix('answers: ')}") from None
+        return self
+
+
 TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "bash": Bash,
     "read": Read,
@@ -98,7 +142,16 @@ TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "grep": Grep,
     "web_fetch": WebFetch,
     "web_search": WebSearch,
+    "ask_user": AskUser,
 }
+
+
+def is_valid(name: str, arguments: JsonObject) -> bool:
+    try:
+        TOOL_INPUTS[name].model_validate(arguments)
+    except ValidationError:
+        return False
+    return True
 
 
 def tool_definition(name: str) -> ToolDefinition:
@@ -121,6 +174,7 @@ def _input_schema(model: type[ToolInput]) -> dict[str, Any]:
         "properties": properties,
         "required": schema.get("required", []),
         "additionalProperties": False,
+        **({"$defs": schema["$defs"]} if "$defs" in schema else {}),
     }
 
 

@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0028"
-down_revision = "0026"
+down_revision = "0027"
 
 
 def upgrade() -> None:
