@@ -42,7 +42,7 @@ class ActivityFacts:
     """The status of the last turn if it has ended. None: there is no turn."""
 
 
-def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: PLR0911 - one return for each state
+def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - one return for each state
     has_work = facts.status is not SessionStatus.IDLE or facts.has_input
     if has_work and not facts.any_worker_alive:
         return Activity(ActivityState.STALLED, StallReason.NO_WORKER)
