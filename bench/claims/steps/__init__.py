@@ -1,1 +1,1 @@
-"""Claims about queues of steps, and about everything that follows them: feeds, questions, children, outputs, batches."""
+"""Claims about queues of steps and what belongs to them: feeds, questions, children, outputs and batches."""
