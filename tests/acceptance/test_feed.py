@@ -65,7 +65,7 @@ async def _post(http: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, A
 
 
 async def _create_session(http: httpx2.AsyncClient, **fields: Any) -> str:
-    agent = await _post(http, "/v1/agents", name="a", model="claude-sonnet-4-5")
+    agent = await _post(http, "/v1/agents", name="a", model="claude-sonnet-5")
     environment = await _post(http, "/v1/environments", name=f"e-{agent['id']}")
     session = await _post(http, "/v1/sessions", agent=agent["id"], environment_id=environment["id"], **fields)
     return str(session["id"])

@@ -1,4 +1,4 @@
-"""The organisation's feed has every change once and in order despite cuts, hides private sessions, and ignores idle ones.
+"""A feed has every change once and in order despite cuts, hides private sessions, and is as fast beside idle ones.
 
 Three parts. A client whose connection is cut reconnects to either of two replicas, while sessions run; what it received
 is compared with the log of each session. Meanwhile a viewer without rights follows the feed, and finds nothing of a
@@ -56,10 +56,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline = f"{cuts} cuts: {len(seen.faults)} faults"
     return Figure(
         headline=headline,
-        summary=f"{cuts} cuts across two replicas while {_SESSIONS} sessions ran: {seen.changes} changes, each once and "
-        f"in the order of its session, {len(seen.faults)} faults; a viewer without rights received {seen.hidden_frames} "
-        f"frames, none about the private session; the p95 delay of a change is {1000 * p95[1]:.1f} ms beside {idle:,} "
-        f"idle sessions and {1000 * p95[0]:.1f} ms beside none: {ratio:.2f} times (at most {_MAX_RATIO})"
+        summary=f"{cuts} cuts across two replicas while {_SESSIONS} sessions ran: {seen.changes} changes, each once "
+        f"and in the order of its session, {len(seen.faults)} faults; a viewer without rights received "
+        f"{seen.hidden_frames} frames, none about the private session; the p95 delay of a change is "
+        f"{1000 * p95[1]:.1f} ms beside {idle:,} idle sessions and {1000 * p95[0]:.1f} ms beside "
+        f"none: {ratio:.2f} times (at most {_MAX_RATIO})"
         + (f"; faults: {'; '.join(seen.faults[:3])}" if seen.faults else ""),
         holds=not seen.faults and fits,
         details={

@@ -124,9 +124,7 @@ async def test_a_later_commit_has_a_higher_position(cell: Cell, principal: Princ
 
 
 @pytest.mark.timing
-async def test_concurrent_writers_and_numberers_leave_no_gap_and_repeat_nothing(
-    cell: Cell, principal: Principal
-) -> None:
+async def test_concurrent_writers_and_numberers_skip_and_repeat_nothing(cell: Cell, principal: Principal) -> None:
     sessions = [await cell.session(principal) for _ in range(4)]
     writing = True
     received: list[list[FeedChange]] = [[], []]
@@ -180,7 +178,7 @@ async def test_a_rolled_back_change_is_not_reported(cell: Cell, principal: Princ
     assert _types(await _read(cell, principal)) == ["session.created"]
 
 
-async def test_of_a_deleted_session_only_its_deletion_is_left(cell: Cell, principal: Principal) -> None:
+async def test_of_a_deleted_session_only_its_deletion_remains(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)
     await append_events(cell, principal, session_id, events.status_idle({"type": "end_turn"}))
     async with cell.units.unit(principal, None) as unit:

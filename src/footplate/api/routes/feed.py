@@ -14,7 +14,7 @@ from footplate.api.service_container import get_services
 from footplate.api.streams.key_revocation import update_viewer_until_revoked
 from footplate.api.wire.session.events import StreamFeed
 from footplate.domain.organisations.visibility import ViewFilter
-from footplate.domain.sessions.feed import FeedViewer, unusable_cursor_error
+from footplate.domain.sessions.feed import FeedPositionUnusable, FeedViewer
 
 router = create_router("/v1/events", "events")
 
@@ -33,7 +33,7 @@ async def stream_feed(request: Request, principal: Caller) -> Response:
     query = read_query(request, StreamFeed)
     cursor = parse_start_cursor(request.headers.get("last-event-id"), query.after)
     if cursor is not None and cursor.preview_id is not None:
-        raise unusable_cursor_error(cursor.seq)
+        raise FeedPositionUnusable(cursor.seq)
     viewer = FeedViewer(
         organisation=principal.organisation,
         view=ViewFilter.of(principal),

@@ -83,12 +83,15 @@ def to_wire(change: FeedChange) -> JsonObject:
     return events.to_wire(change.event) | session
 
 
-def unusable_cursor_error(position: int) -> InvalidRequest:
-    """Build the error for a client whose position is no longer, or never was, in the feed."""
-    return InvalidRequest(
-        f"The feed cannot resume after position {position}: later changes were already deleted, or there is no such "
-        "position.",
-        field="after",
-        help_text="List the sessions again, then connect without a position.",
-        error_code="feed_position_unusable",
-    )
+class FeedPositionUnusable(InvalidRequest):
+    """The feed cannot resume after a position, because the next change was deleted, or the position never existed."""
+
+    code = "feed_position_unusable"
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"The feed cannot resume after position {position}: later changes were already deleted, or there is no "
+            "such position.",
+            field="after",
+            help_text="List the sessions again, then connect without a position.",
+        )

@@ -207,7 +207,7 @@ class FeedHub:
             return
         page = await self._reader.read_changes(channel.organisation, after, 1) if after < head else ()
         if not page or page[0].position != after + 1:
-            raise feed.unusable_cursor_error(after)
+            raise feed.FeedPositionUnusable(after)
 
     def _attach_if_current(self, channel: FeedChannel, subscriber: Subscriber[FeedFrame]) -> bool:
         """Serves a subscriber that has all changes up to ours from the channel."""
@@ -223,7 +223,7 @@ class FeedHub:
             lambda: self._reader.read_changes(channel.organisation, subscriber.seq, subscriber.page)
         )
         if not page or page[0].position != subscriber.seq + 1:
-            raise feed.unusable_cursor_error(subscriber.seq)
+            raise feed.FeedPositionUnusable(subscriber.seq)
         return subscriber.take_page(map(_encode_change, page))
 
     def _on_change(self, organisation: str) -> None:
