@@ -1,6 +1,4 @@
-"""A queue that many clients change at once follows a pure model: same order, never two steps at once, none lost or
-repeated.
-"""
+"""A queue that many clients change at once follows a model: in order, one step at a time, none lost or repeated."""
 
 import asyncio
 import random
