@@ -21,7 +21,8 @@ union select tableoid::regclass::text from events where session_id = $1
 """
 _FILL = (
     """
-    insert into steps (session_id, position, sort_key, organisation, kind, state, event_id, when_busy, overrides, context)
+    insert into steps (session_id, position, sort_key, organisation, kind, state, event_id, when_busy, overrides,
+                       context)
     select session_id, -n, -n, organisation, kind, state, event_id || n, when_busy, overrides, context
     from steps, generate_series(1, $2) as n where session_id = $1
     """,
