@@ -28,8 +28,8 @@ _NOW = timedelta(0)
 
 
 async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
-    """Returns the number of rows of the session by table. All tables of the schema are searched, except the feed: it has
-    ids and types of changes only, and deletes them after its own retention.
+    """Returns the number of rows of the session by table. All tables of the schema are searched, except the feed, which
+    has ids and types only, and deletes them after its own retention.
     """
     found = {}
     async with cell.database.connection() as connection:
