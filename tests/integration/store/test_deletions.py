@@ -28,14 +28,16 @@ _NOW = timedelta(0)
 
 
 async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
-    """Returns the number of rows of the session by table. All tables of the schema are searched."""
+    """Returns the number of rows of the session by table. All tables of the schema are searched, except the feed, which
+    has ids and types only, and deletes them after its own retention.
+    """
     found = {}
     async with cell.database.connection() as connection:
         columns = await connection.fetch(
             "select c.table_name as name, c.column_name as key from information_schema.columns c"
             " join pg_class t on t.relname = c.table_name and not t.relispartition"
             " where c.table_schema = 'public' and (c.column_name = 'session_id' or c.table_name = 'sessions' and"
-            " c.column_name = 'id')"
+            " c.column_name = 'id') and c.table_name not in ('feed', 'feed_pending')"
         )
         assert {"sessions", "events", "archives", "answers"} <= {row["name"] for row in columns}
         for row in columns:
