@@ -54,6 +54,7 @@ from footplate.client.response_models import (
     Usage,
     Workspace,
 )
+from footplate.client.steps import Playback, Step, StepResult
 
 __all__ = [
     "Agent",
@@ -85,12 +86,15 @@ __all__ = [
     "Member",
     "NotFound",
     "Page",
+    "Playback",
     "Policy",
     "PolicyReplay",
     "Project",
     "RateLimited",
     "ServerFailed",
     "Session",
+    "Step",
+    "StepResult",
     "StreamLost",
     "Team",
     "TreeDiff",
