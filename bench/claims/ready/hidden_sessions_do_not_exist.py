@@ -29,7 +29,9 @@ from bench.support.organisation_isolation import (
     unused_id,
 )
 
-_SESSION_IDS: Final = frozenset({"session_id", "turn_id", "thread_id", "resource_id", "approval_id", "file_id"})
+_SESSION_IDS: Final = frozenset(
+    {"session_id", "turn_id", "step_id", "thread_id", "resource_id", "approval_id", "file_id"}
+)
 """The ids that are hidden together with a session."""
 _END_SECONDS: Final = 5.0
 _HANDSHAKE: Final = {

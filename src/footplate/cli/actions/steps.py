@@ -40,22 +40,20 @@ def add_step(session: str, step: Mapping[str, Any], *, before: str | None, as_js
 
 
 def show_step(wanted: str, *, session: str, as_json: bool, profile: str | None) -> None:
-    _with_step(wanted, session, lambda _, step: _unchanged(step), as_json=as_json, profile=profile)
+    async def unchanged(_client: AsyncFootplate, step: Step) -> Step:
+        return step
 
-
-async def _unchanged(step: Step) -> Step:
-    return step
+    _with_step(wanted, session, unchanged, in_full=True, as_json=as_json, profile=profile)
 
 
 def edit_step(wanted: str, fields: Mapping[str, Any], *, session: str, as_json: bool, profile: str | None) -> None:
-    """Changes a pending step. `text` in `fields` is its prompt, command or instructions."""
     names = {"prompt": "content", "shell": "command", "external": "instructions"}
     sent = {names.get(name, name): value for name, value in fields.items()}
 
     def change(client: AsyncFootplate, step: Step) -> Awaitable[Step]:
         return client.steps.edit(step.session_id, step.id, **sent)
 
-    _with_step(wanted, session, change, as_json=as_json, profile=profile)
+    _with_step(wanted, session, change, in_full=True, as_json=as_json, profile=profile)
 
 
 def move_step(wanted: str, *, before: str | None, session: str, as_json: bool, profile: str | None) -> None:
@@ -100,6 +98,7 @@ def _with_step(
     session: str,
     change: Callable[[AsyncFootplate, Step], Awaitable[Step]],
     *,
+    in_full: bool = False,
     as_json: bool,
     profile: str | None,
 ) -> None:
@@ -109,8 +108,10 @@ def _with_step(
     step = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json(step.wire())
-    else:
+    elif in_full:
         step_tables.print_step(step)
+    else:
+        terminal_io.print_result(step.id)
 
 
 async def _resolve_step(client: AsyncFootplate, session_id: str, wanted: str) -> Step:

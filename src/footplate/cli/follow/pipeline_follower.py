@@ -51,10 +51,9 @@ class PipelineFollower:
             while (status := await self._update()) is None:
                 await self._wait_for_change(background[0])
         except asyncio.CancelledError:
-            self._view.show_note(
-                f"Detached. The session continues. Watch it with `footplate logs -f {self._session_id}`, see its steps "
-                f"with `footplate steps ls {self._session_id}`, pause it with `footplate pause {self._session_id}`."
-            )
+            self._view.show_note("Detached. The session continues. Look at its steps or events, or pause it:")
+            for command in ("steps ls", "logs -f", "pause"):
+                self._view.show_note(f"  footplate {command} {self._session_id}")
             raise
         finally:
             for task in background:
@@ -123,8 +122,9 @@ class PipelineFollower:
         """Asks about calls that need approval. Returns False if the user is not asked, or left one undecided."""
         pending = [one.id async for one in self._client.approvals.list(session_id=self._session_id)]
         if self._approvals is None or self._undecided or not pending:
-            waits = f"Decide: footplate approvals --session {self._session_id}" if pending else "It waits for a result."
-            self._view.show_note(f"The session needs action. {waits}")
+            self._view.show_note("The session waits for an approval:" if pending else "The session waits for a result.")
+            for event_id in pending:
+                self._view.show_note(f"  footplate approve {event_id}")
             return False
         if new := [event_id for event_id in pending if event_id not in self._asked]:
             self._asked.update(new)

@@ -26,7 +26,7 @@ def print_steps(found: Sequence[Step], playback: Playback) -> None:
             [
                 str(number),
                 *([f"[dim]{step.id}[/]"] if wide else []),
-                step_label(step),
+                (step.name or "") if wide else step_label(step),
                 step.kind,
                 describe_state(step),
                 format_attempts(step),
