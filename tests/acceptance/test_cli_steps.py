@@ -70,7 +70,9 @@ async def test_a_paused_session_is_stepped_through_and_changed(
     assert (result["status"], result["exit_code"], result["steps"][0]["result"]["exit_code"]) == ("failed", 1, 2)
     names = ("one", "two", "three")
     for name in names:
-        assert (await _json(cell, "step", "steps", "add", session_id, "--shell", "true", "--name", name))["name"] == name
+        assert (await _json(cell, "step", "steps", "add", session_id, "--shell", "true", "--name", name))[
+            "name"
+        ] == name
     assert (await _json(cell, "step", "steps", "mv", "three", "--before", "one"))["state"] == "pending"
     assert (await _json(cell, "step", "steps", "edit", "one", "--shell", "echo edited"))["command"] == "echo edited"
     assert (await _json(cell, "step", "steps", "rm", "two"))["state"] == "cancelled"

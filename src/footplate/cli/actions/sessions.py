@@ -43,6 +43,8 @@ def run(
             _print_started(started.session_id, output_format)
             return Exit.DONE
         view = _create_view(output_format, previews=previews)
+        if request.session is not None and await _is_paused(client, started.session_id):
+            view.show_note(f"The session is paused, so the message waits. Run: footplate play {started.session_id}")
         return (
             await session_start.follow_turn(client, started, view, limit=timeout, asks=_asks(output_format))
         ).exit_code
@@ -152,6 +154,11 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             turn_count=len(detail.turns) + len(older),
             queue=queue[0],
         )
+
+
+async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
+    activity = (await client.sessions.retrieve(session_id)).activity
+    return activity is not None and activity.state == "paused"
 
 
 async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
