@@ -68,11 +68,9 @@ async def test_a_paused_session_is_stepped_through_and_changed(
     result = fits("pipeline", (await _queue_run(cell, tmp_path, "steps:\n  - shell: exit 2", "--json")).out)
     session_id = result["session_id"]
     assert (result["status"], result["exit_code"], result["steps"][0]["result"]["exit_code"]) == ("failed", 1, 2)
-    names = ("one", "two", "three")
-    for name in names:
-        assert (await _json(cell, "step", "steps", "add", session_id, "--shell", "true", "--name", name))[
-            "name"
-        ] == name
+    for name in ("one", "two", "three"):
+        added = await _json(cell, "step", "steps", "add", session_id, "--shell", "true", "--name", name)
+        assert (added["name"], added["state"]) == (name, "pending")
     assert (await _json(cell, "step", "steps", "mv", "three", "--before", "one"))["state"] == "pending"
     assert (await _json(cell, "step", "steps", "edit", "one", "--shell", "echo edited"))["command"] == "echo edited"
     assert (await _json(cell, "step", "steps", "rm", "two"))["state"] == "cancelled"

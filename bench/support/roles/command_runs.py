@@ -27,8 +27,8 @@ _LAST: Final = (
 )
 """Commands that end an object. They run last, in this order."""
 _INCOMPLETE: Final = frozenset({"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next"})
-"""Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail with
-an error of their own."""
+"""Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
+with an error of their own."""
 
 
 @dataclass(slots=True)

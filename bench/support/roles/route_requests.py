@@ -27,8 +27,8 @@ _REFUSAL: Final = {
 _HIDDEN_WITH_SESSION: Final = frozenset({"session_id", "approval_id", "file_id", "turn_id", "step_id"})
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next")
-"""Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served with
-an error of their own."""
+"""Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
+with an error of their own."""
 
 
 @dataclass(frozen=True, slots=True)

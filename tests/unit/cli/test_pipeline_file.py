@@ -55,10 +55,7 @@ def test_a_file_becomes_steps_of_the_api() -> None:
             "p.yaml:2:5: a step must have exactly one of the fields prompt, shell and external",
         ),
         ("steps:\n  - shell: true", "p.yaml:2:12: shell must be text. Put the value into quotes"),
-        (
-            "steps:\n  - shell: ls\n    onfailure: stop",
-            "p.yaml:3:5: there is no field onfailure. Did you mean on_failure?",
-        ),
+        ("steps:\n  - shell: ls\n    iff: 'true'", "p.yaml:3:5: there is no field iff. Did you mean if?"),
         (
             "steps:\n  - shell: ls\n    on_failure: ignore",
             "p.yaml:3:17: on_failure must be stop, continue or retry",

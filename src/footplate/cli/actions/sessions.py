@@ -157,8 +157,10 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
 
 
 async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
-    activity = (await client.sessions.retrieve(session_id)).activity
-    return activity is not None and activity.state == "paused"
+    try:
+        return not (await client.steps.playback(session_id)).playing
+    except NotFound:  # the server is older than queues
+        return False
 
 
 async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
