@@ -92,6 +92,8 @@ NAMES: Final[Mapping[str, str]] = {
     "ready-5": "noisy_organisation_is_limited",
     "ready-6": "long_session_restores_from_few_objects",
     "ready-7": "disabled_member_hands_over",
+    "steps-2": "queue_follows_its_model",
+    "steps-8": "references_never_become_commands",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",

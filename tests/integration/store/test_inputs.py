@@ -6,6 +6,7 @@ import pytest
 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.engine import FinishedTurn
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import SessionStatus, TurnStatus, WhenBusy
 

@@ -2,17 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from bench.support.queue.model import QueueModel
+from bench.support.queue.random_changes import RandomChanges
+from bench.support.queue.store_access import StoreQueue
 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import PlaybackAction
-from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.ports.engine import NothingToClaim
 from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.steps import OnFailure, PauseReason, Step, StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import ActivityState, TurnOutcome, TurnStatus, WhenBusy
@@ -167,7 +170,7 @@ async def test_a_condition_skips_a_step_or_fails_it(cell: Cell, principal: Princ
     await add(cell, principal, session_id, "fix", condition='steps.build.status == "failed"')
     await add(cell, principal, session_id, "deploy", condition="steps.build.exit_code == 0")
     await add(cell, principal, session_id, "broken", condition="steps.nothing.exit_code == 0")
-    command = {"status": "completed", "exit_code": 0, "stdout": {"text": "ok"}}
+    command: JsonObject = {"status": "completed", "exit_code": 0, "stdout": {"text": "ok"}}
     await run_one(cell, principal, session_id, replace(COMPLETED, data={"command": command}))
     assert await run_one(cell, principal, session_id) == "deploy"
     assert await run_one(cell, principal, session_id) is None
@@ -250,82 +253,19 @@ async def test_a_step_appears_in_the_log_when_it_is_added_started_and_ended(cell
     ]  # fmt: skip
 
 
-class _Clients:
-    """Clients and a worker that change one queue at the same time, at random."""
-
-    def __init__(self, cell: Cell, principal: Principal, session_id: str, seed: int) -> None:
-        self.cell, self.principal, self.session_id = cell, principal, session_id
-        self.random = random.Random(seed)
-        self.ids: list[str] = []
-        self.working = asyncio.Lock()
-
-    async def act(self) -> None:
-        actions: list[Callable[[], Coroutine[Any, Any, object]]] = [
-            *[self.add_step] * 3, self.move, self.remove, self.edit, self.play, self.pause, self.next, *[self.work] * 4,
-        ]  # fmt: skip
-        try:
-            await self.random.choice(actions)()
-        except (Conflict, NotFound):
-            return
-
-    def pick(self) -> str:
-        return self.random.choice(self.ids) if self.ids else "step_none"
-
-    async def add_step(self) -> None:
-        policy = self.random.choice(list(OnFailure))
-        before = self.pick() if self.random.random() < 0.3 else None
-        definition = replace(SHELL, name=f"s{len(self.ids)}", on_failure=policy)
-        async with self.cell.units.unit(self.principal, None) as unit:
-            added, _ = await unit.add_steps(self.principal, self.session_id, [(definition, {})], before=before)
-        self.ids += [step.id for step in added]
-
-    async def move(self) -> None:
-        before = self.random.choice([None, self.pick()])
-        step_id = self.pick()
-        if step_id != before:
-            async with self.cell.units.unit(self.principal, None) as unit:
-                await unit.move_step(self.principal, self.session_id, step_id, before=before)
-
-    async def remove(self) -> None:
-        async with self.cell.units.unit(self.principal, None) as unit:
-            await unit.remove_step(self.principal, self.session_id, self.pick())
-
-    async def edit(self) -> None:
-        async with self.cell.units.unit(self.principal, None) as unit:
-            await unit.edit_step(
-                self.principal, self.session_id, self.pick(), lambda step: replace(step.definition, command="date")
-            )
-
-    async def play(self) -> None:
-        await change(self.cell, self.principal, self.session_id, "play")
-
-    async def pause(self) -> None:
-        await change(self.cell, self.principal, self.session_id, "pause")
-
-    async def next(self) -> None:
-        await change(self.cell, self.principal, self.session_id, "next")
-
-    async def work(self) -> None:
-        """Runs the next step as the session's only worker. A step that waits for its next attempt waits no longer."""
-        async with self.working:
-            async with self.cell.database.connection() as connection:
-                await connection.execute("update steps set not_before = null where session_id = $1", self.session_id)
-            claim = await self.cell.claims.claim(self.principal.organisation, self.session_id, "wrkr_1")
-            if isinstance(claim, Claim):
-                outcome = self.random.choice([COMPLETED, COMPLETED, FAILED_COMMAND])
-                await self.cell.turns.finish(claim, outcome)
-
-
 @pytest.mark.requirement("O4")
 async def test_concurrent_clients_and_a_worker_follow_the_model(cell: Cell, principal: Principal) -> None:
     for seed in range(6):
-        session_id = await cell.session(principal)
-        clients = _Clients(cell, principal, session_id, seed)
+        chance = random.Random(seed)
+        queue = await StoreQueue.create(cell.database, cell.objects, principal)
+        clients = RandomChanges(queue, chance, lambda name, _: f"echo {name}")
+        work = [partial(queue.run_step, chance)] * 4
         for _ in range(12):
-            await asyncio.gather(*(clients.act() for _ in range(3)))
+            await asyncio.gather(*(clients.act(*work) for _ in range(3)))
         model = QueueModel()
-        for position in await cell.positions(session_id, principal):
+        for position in await queue.positions():
             model.apply(position)
-        found = await listed(cell, principal, session_id)
+        found = await queue.steps()
         assert [step.id for step in found if step.state is StepState.PENDING] == model.pending
         assert {step.id: step.state.value for step in found} == model.states
+        assert clients.made > clients.refused / 4

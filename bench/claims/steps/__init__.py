@@ -1,0 +1,1 @@
+"""Claims about steps: queues, feeds, questions, children, outputs and batches."""
