@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
+from footplate.cli.commands import session_options
 from footplate.cli.options import OutputFormat
 from footplate.domain.sessions.turns import ActivityState, SessionStatus
 
@@ -38,15 +39,15 @@ def run(
             help="Fork the session at this event (ID, position or `last`) and continue in the fork.",
         ),
     ] = None,
-    agent: options.Agent = None,
-    environment: options.Environment = None,
-    model: options.Model = None,
-    harness: options.Harness = None,
-    system: options.System = None,
-    directory: options.Directory = None,
-    scratch: options.Scratch = False,
-    project: options.Projects = None,
-    include_uncommitted: options.IncludeUncommitted = False,
+    agent: session_options.Agent = None,
+    environment: session_options.Environment = None,
+    model: session_options.Model = None,
+    harness: session_options.Harness = None,
+    system: session_options.System = None,
+    directory: session_options.Directory = None,
+    scratch: session_options.Scratch = False,
+    project: session_options.Projects = None,
+    include_uncommitted: session_options.IncludeUncommitted = False,
     file: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,8 +61,8 @@ def run(
         list[str] | None,
         typer.Option(metavar="PATH|URL|ID", help="Send this image, PDF or text to the model. May be repeated."),
     ] = None,
-    allowed_tools: options.AllowedTools = None,
-    disallowed_tools: options.DisallowedTools = None,
+    allowed_tools: session_options.AllowedTools = None,
+    disallowed_tools: session_options.DisallowedTools = None,
     max_turns: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Stop after this number of model requests, with exit code 6.")
     ] = None,
@@ -100,7 +101,7 @@ def run(
     """
     from footplate.cli.actions import sessions as actions
 
-    request = options.build_run_request(
+    request = session_options.build_run_request(
         prompt=_read_prompt(prompt),
         session=session,
         fork_at=fork_at,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from footplate.cli import options
+from footplate.cli.commands import session_options
 from footplate.cli.commands.help_formatter import GroupedHelp
 from footplate.domain.sessions.steps import OnFailure
 
@@ -235,17 +236,17 @@ def run_pipeline(
             help="Add the steps to this session instead of a new one. `last` is the last used session.",
         ),
     ] = None,
-    agent: options.Agent = None,
-    environment: options.Environment = None,
-    model: options.Model = None,
-    harness: options.Harness = None,
-    system: options.System = None,
-    directory: options.Directory = None,
-    scratch: options.Scratch = False,
-    project: options.Projects = None,
-    include_uncommitted: options.IncludeUncommitted = False,
-    allowed_tools: options.AllowedTools = None,
-    disallowed_tools: options.DisallowedTools = None,
+    agent: session_options.Agent = None,
+    environment: session_options.Environment = None,
+    model: session_options.Model = None,
+    harness: session_options.Harness = None,
+    system: session_options.System = None,
+    directory: session_options.Directory = None,
+    scratch: session_options.Scratch = False,
+    project: session_options.Projects = None,
+    include_uncommitted: session_options.IncludeUncommitted = False,
+    allowed_tools: session_options.AllowedTools = None,
+    disallowed_tools: session_options.DisallowedTools = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the name of the file]")
     ] = None,
@@ -266,7 +267,7 @@ def run_pipeline(
 
     if session and (agent or environment or model or system or title):
         raise typer.BadParameter("A session that exists keeps its agent, model and title. Omit these options.")
-    request = options.build_run_request(
+    request = session_options.build_run_request(
         session=session,
         background=detach,
         agent=agent,
