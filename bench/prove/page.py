@@ -23,6 +23,7 @@ GROUPS: Final = {
     "fast": "Speed",
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",
+    "steps": "Steps and queues",
     "ci": "CI",
 }
 _HEAD: Final = """\
