@@ -23,7 +23,7 @@ GROUPS: Final = {
     "fast": "Speed",
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",
-    "steps": "Steps and feeds",
+    "steps": "Steps, feeds, questions and outputs",
     "ci": "CI",
 }
 _HEAD: Final = """\

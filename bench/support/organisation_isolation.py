@@ -26,6 +26,7 @@ ID_PREFIXES: Final = {
     "environment_id": ids.ENVIRONMENT,
     "session_id": ids.SESSION,
     "turn_id": ids.TURN,
+    "step_id": ids.STEP,
     "thread_id": ids.THREAD,
     "project_id": ids.PROJECT,
     "workspace_id": ids.WORKSPACE,
@@ -59,6 +60,7 @@ SEPARATELY_TESTED_FIELDS: Final = frozenset(
 """Fields that refer to a part of the session itself, or need another field; the claim tests them separately."""
 NESTED_FIELDS: Final = frozenset({"file_id"})
 """Fields that some bodies only have at a deeper level; see `compare_files`."""
+SKIPPED_STEP: Final[JsonObject] = {"kind": "shell", "command": "true", "condition": "false"}
 EVERYONE: Final[Mapping[str, str]] = {"visibility": "organisation"}
 _APPROVAL_SCRIPT: Final = "asks-a-person"
 _QUESTION_SCRIPT: Final = "asks-a-question"
@@ -121,11 +123,18 @@ class Organisation:
             "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")}, data={**audience})).json()["id"],
             "resource_id": resources[0],
             "scope_id": session_id,
+            "step_id": await self._create_pending_step(session_id),
             "approval_id": await self._create_approval(audience),
             "question_id": await self._create_question(audience),
             **await self._create_member(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
+
+    async def _create_pending_step(self, session_id: str) -> str:
+        """Pauses the session and adds a step, which does nothing when the session is played."""
+        await self.http.post(f"/v1/sessions/{session_id}/pause")
+        added = await self.http.post(f"/v1/sessions/{session_id}/steps", json={"steps": [SKIPPED_STEP]})
+        return str(added.json()["data"][0]["id"])
 
     async def _create_member(self) -> dict[str, str]:
         """Creates a member, a team and a key, if the caller is an administrator."""
@@ -252,6 +261,10 @@ def _choices(
         body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
         if operation.path == "/v1/limits":
             body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
+        if operation.path.endswith("/steps"):
+            body["steps"] = [SKIPPED_STEP]
+        if operation.path.endswith("/move"):
+            body["before"] = None
     question = IdRequest(operation, mine, body)
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
@@ -286,6 +299,8 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             session,
             f"{session}/events",
             f"{session}/turns",
+            f"{session}/steps",
+            f"{session}/playback",
         ):
             body = (await owner.http.get(path)).json()
             body.pop("stats", None)  # contains its age

@@ -85,6 +85,7 @@ async def _create_targets(owner: Organisation) -> Sequence[Ids]:
     await sdk.beta.environments.archive(archived["environment_id"])
     for path in ("projects/{project_id}", "workspaces/{workspace_id}"):
         (await owner.http.post(f"/v1/{path.format_map(archived)}/archive")).raise_for_status()
+    (await owner.http.post(f"/v1/sessions/{busy['session_id']}/play")).raise_for_status()
     async with owner.client.stream(busy["session_id"]) as stream:
         await owner.client.send_text(busy["session_id"], "[[script:stuck]]")
         await stream.until(events.MODEL_REQUEST_START)
@@ -129,8 +130,10 @@ async def _check_owner_access(document: OpenApiDocument, operation: Operation, o
         return
     for question, _ in organisation_isolation.build_requests(operation, document, own_ids):
         reply = await question.send(owner.http)
-        # For these the owner gets an error that names the reason: a session without a project has no branch.
+        # For these the owner gets an error that names the reason: a session without a project has no branch, and a
+        # step that is not external takes no result.
         lacks = operation.path.endswith(_DELIVERY_ROUTES) and "has no project" in reply.body
+        lacks |= operation.path.endswith("/result") and "is not external" in reply.body
         allowed = reply.status == httpx2.codes.OK or lacks
         require(holds=allowed, otherwise=f"{operation} fails for its owner: {reply}")
         return

@@ -26,8 +26,9 @@ _LAST: Final = (
     *("members disable", "members enable", "api-keys revoke"),
 )
 """Commands that end an object. They run last, in this order."""
-_INCOMPLETE: Final = frozenset({"diff", "apply", "merge", "push", "export", "import", "pull"})
-"""Commands that need more than the session has: a project, or Claude Code. They may fail with an error of their own."""
+_INCOMPLETE: Final = frozenset({"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next"})
+"""Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
+with an error of their own."""
 
 
 @dataclass(slots=True)
@@ -101,6 +102,7 @@ class CommandRunner:
         line = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
         (home / "transcript.jsonl").write_text(json.dumps({**line, "sessionId": "s", "cwd": str(home)}))
         subprocess.run(["git", "init", "--quiet", home], check=True)
+        (home / "pipeline.yaml").write_text("steps:\n  - shell: 'true'\n    if: 'false'\n")
         (home / "rules.json").write_text(json.dumps({"permissions": {"deny": ["Bash(shutdown *)"]}}))
         return home
 
@@ -142,6 +144,17 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "import": [str(home / "transcript.jsonl")],
         "pull": [session, "--to", str(home)],
         "interrupt": [session],
+        "steps ls": [session],
+        "steps add": [session, "--shell", "true", "--if", "false"],
+        "steps show": [ids["step_id"], "--session", session],
+        "steps edit": [ids["step_id"], "--session", session, "--shell", "false"],
+        "steps mv": [ids["step_id"], "--session", session, "--last"],
+        "steps result": [ids["step_id"], "--session", session, "--status", "completed"],
+        "steps rm": [ids["step_id"], "--session", session],
+        "pause": [session],
+        "next": [session],
+        "play": [session],
+        "queue run": [str(home / "pipeline.yaml"), "--session", session, "--detach"],
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],

@@ -222,6 +222,19 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/sessions/{session_id}/resources/{resource_id}": "removes a file from a session's list",
     **dict.fromkeys(
         (
+            "POST /v1/sessions/{session_id}/steps",
+            "POST /v1/sessions/{session_id}/steps/{step_id}",
+            "POST /v1/sessions/{session_id}/steps/{step_id}/move",
+            "DELETE /v1/sessions/{session_id}/steps/{step_id}",
+            "POST /v1/sessions/{session_id}/play",
+            "POST /v1/sessions/{session_id}/pause",
+            "POST /v1/sessions/{session_id}/next",
+        ),
+        "changes which step runs and when; the gate decides on each command when it runs, and steps have no rules",
+    ),
+    "POST /v1/sessions/{session_id}/steps/{step_id}/result": "stores text that no rule is read from",
+    **dict.fromkeys(
+        (
             "POST /v1/members",
             "POST /v1/members/{member_id}",
             "POST /v1/teams",

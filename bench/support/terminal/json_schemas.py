@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from bench.prove.figure import require
 from bench.support.terminal import cli_commands
 from bench.support.terminal.cli_user import CliUser, CommandResult
+from footplate.stack.orphan_processes import wait_until
 
 _FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 _LOCAL: Final = frozenset({"config list", "doctor", "gc", "policy explain"})
@@ -53,6 +54,7 @@ class _Checker:
         imported = await self.check_command("import", "import", str(self._transcript()))
         config_dir = str(self._person.home / "claude")
         await self.check_command("pull", "pull", str(imported[0]["session_id"]), CLAUDE_CONFIG_DIR=config_dir)
+        await self._check_steps(session_id)
         await self.check_command("interrupt", "interrupt", session_id)
         await self.check_command("sessions", "archive", session_id)
         await self.check_command("deleted", "rm", "--yes", session_id)
@@ -74,6 +76,30 @@ class _Checker:
         await self.check_command("gc", "gc", "--dry-run")
         await self.check_command("policy-explain", "policy explain", "ls | env rm x")
         await self.check_command("policy-replay", "policy replay", "--rules", str(self._rules()))
+
+    async def _check_steps(self, session_id: str) -> None:
+        pipeline = self._person.home / "pipeline.yaml"
+        pipeline.write_text("steps:\n  - shell: ls\n  - external: Wait\n    name: wait\n")
+        await self.check_command("playback", "pause", session_id)
+        started = ("--detach", "--session", session_id, str(pipeline))
+        await self.check_command("pipeline-started", "queue run", *started)
+        await self.check_command("step", "steps add", session_id, "--shell", "ls", "--name", "last")
+        await self.check_command("step", "steps edit", "last", "--shell", "pwd")
+        await self.check_command("step", "steps mv", "last", "--before", "wait")
+        await self.check_command("step", "steps show", "last")
+        await self.check_command("step", "steps rm", "last")
+        await self.check_command("playback", "next", session_id)
+        await self.check_command("playback", "play", session_id)
+        await self.check_command("steps", "steps ls", session_id)
+        await self._wait_for_external_step(session_id)
+        await self.check_command("step", "steps result", "wait", "--status", "completed")
+
+    async def _wait_for_external_step(self, session_id: str) -> None:
+        async def waits() -> bool:
+            listed = json.loads((await self._person.run("steps", "ls", session_id, "--json")).out)
+            return any(step["waiting_for"] == "action" for step in listed["steps"])
+
+        require(holds=await wait_until(waits, 60), otherwise="the external step does not wait for its result")
 
     def _rules(self) -> Path:
         path = self._person.home / "rules.json"

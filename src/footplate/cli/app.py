@@ -24,6 +24,7 @@ from footplate.cli.commands import (
     questions,
     server_operations,
     sessions,
+    steps,
     transcripts,
 )
 from footplate.cli.commands.help_formatter import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
@@ -80,6 +81,11 @@ app.command(rich_help_panel=SESSIONS, short_help="Save a session as a Claude Cod
 )
 app.command(rich_help_panel=SESSIONS, short_help="Change who can see a session, and who owns it.")(sessions.share)
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
+app.add_typer(steps.steps, name="steps", rich_help_panel=SESSIONS)
+app.command(rich_help_panel=SESSIONS)(steps.play)
+app.command(rich_help_panel=SESSIONS)(steps.pause)
+app.command("next", rich_help_panel=SESSIONS)(steps.run_next)
+app.add_typer(steps.queue, name="queue", rich_help_panel=SESSIONS)
 app.command(rich_help_panel=SESSIONS, short_help="List the calls that need approval.")(approvals.approvals)
 app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(approvals.approve)
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)

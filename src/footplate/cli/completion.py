@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from footplate.cli.profile import server_profiles
+from footplate.cli.profile import saved_ids, server_profiles
 
 _TIMEOUT: Final = 1.0
 _MAX_ITEMS: Final = 50
@@ -71,6 +71,16 @@ def _sessions(profile: str | None) -> Sequence[Item]:
     # A server that is older than this command line sends no activity.
     states = [(item.get("activity") or {}).get("state", item["status"]) for item in found]
     return [(item["id"], f"{state} {item['title'] or ''}") for item, state in zip(found, states, strict=True)]
+
+
+def _steps(profile: str | None) -> Sequence[Item]:
+    """Returns the steps of the last used session."""
+    try:
+        session_id = saved_ids.recall_id(server_profiles.select_server(profile).base_url, "session")
+    except server_profiles.NoServerSelected:
+        return []
+    found = _fetch_items(f"/v1/sessions/{session_id}/steps", profile) if session_id else []
+    return [(item["name"] or item["id"], f"{item['state']} {item['kind']}") for item in found]
 
 
 def _agents(profile: str | None) -> Sequence[Item]:
@@ -169,9 +179,15 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
             "interrupt",
             "archive",
             "rm",
+            "play",
+            "pause",
+            "next",
+            "steps ls",
+            "steps add",
         ),
         _sessions,
     ),
+    **dict.fromkeys(("steps show", "steps edit", "steps mv", "steps rm", "steps result"), _steps),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("projects show", "projects archive"), _projects),
@@ -188,6 +204,8 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "-s"): _sessions,
     ("run", "--resume"): _sessions,
     ("run", "-r"): _sessions,
+    **{(command, option): _sessions for command in ("steps", "queue") for option in ("--session", "-s")},
+    ("steps", "--before"): _steps,
     ("run", "--harness"): _harnesses,
     ("run", "--agent"): _agents,
     ("run", "-a"): _agents,

@@ -1,6 +1,7 @@
 """Models of the output of `--json`. The JSON schemas in docs/schemas are generated from them.
 
-`python -m footplate.cli.json_output_models docs/schemas` writes the schemas. A test fails while they are out of date.
+`python -m footplate.cli.json_output_models docs/schemas` writes the schemas, also that of pipeline files. A test fails
+while they are out of date.
 """
 
 import json
@@ -36,6 +37,7 @@ from footplate.client.response_models import (
     Turn,
     Usage,
 )
+from footplate.client.steps import Playback, Step
 
 
 class RunResult(BaseModel):
@@ -80,6 +82,32 @@ class SessionDetail(BaseModel):
 
     session: Session
     turns: list[Turn]
+
+
+class StepQueue(BaseModel):
+    """The output of `steps ls`: the steps in the order of the queue, and whether the session starts them by itself."""
+
+    playback: Playback
+    steps: list[Step]
+
+
+class PipelineStarted(BaseModel):
+    """The output of `queue run --detach`."""
+
+    type: Literal["pipeline_started"] = "pipeline_started"
+    session_id: str
+    steps: list[Step]
+
+
+class PipelineResult(BaseModel):
+    """The output of `queue run`: its steps, as they were when the command ended."""
+
+    type: Literal["pipeline_result"] = "pipeline_result"
+    session_id: str
+    status: Literal["completed", "failed", "cancelled", "needs_action", "paused"]
+    """`needs_action`: a step waits for an approval or a tool result. `paused`: the session starts no further step."""
+    exit_code: int
+    steps: list[Step]
 
 
 class ImportedFile(BaseModel):
@@ -306,6 +334,11 @@ SCHEMAS: Final[dict[str, Any]] = {
     "sessions": list[Session] | ErrorAnswer,
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
+    "steps": StepQueue | ErrorAnswer,
+    "step": Step | ErrorAnswer,
+    "playback": Playback | ErrorAnswer,
+    "pipeline": PipelineResult | ErrorAnswer,
+    "pipeline-started": PipelineStarted | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
     "left": DeliveryResult | ConflictAnswer | ErrorAnswer,
     "applied": Applied | ErrorAnswer,
@@ -354,5 +387,8 @@ def generate_schema(name: str) -> str:
 
 
 if __name__ == "__main__":
+    from footplate.cli import pipeline_file
+
     for each in SCHEMAS:
         (Path(sys.argv[1]) / f"{each}.json").write_text(generate_schema(each))
+    (Path(sys.argv[1]) / "pipeline.schema.json").write_text(pipeline_file.generate_schema())

@@ -57,6 +57,7 @@ from footplate.client.response_models import (
     Usage,
     Workspace,
 )
+from footplate.client.steps import Playback, Step, StepResult
 
 __all__ = [
     "Agent",
@@ -89,6 +90,7 @@ __all__ = [
     "Member",
     "NotFound",
     "Page",
+    "Playback",
     "Policy",
     "PolicyReplay",
     "Project",
@@ -97,6 +99,8 @@ __all__ = [
     "RateLimited",
     "ServerFailed",
     "Session",
+    "Step",
+    "StepResult",
     "StreamLost",
     "Team",
     "TreeDiff",

@@ -13,6 +13,7 @@ from footplate.client.members import ApiKeys, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
+from footplate.client.steps import Steps
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
 
 
@@ -40,6 +41,7 @@ class AsyncFootplate:
         self.workspaces = Workspaces(self._transport)
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
+        self.steps = Steps(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)

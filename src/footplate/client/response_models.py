@@ -19,6 +19,7 @@ ActivityState = Literal[
     "waiting_for_approval",
     "waiting_for_answer",
     "waiting_for_result",
+    "paused",
     "stalled",
     "completed",
     "failed",
@@ -470,8 +471,8 @@ class Event(ResponseModel):
     """Who edited the input, if not the person who approved it."""
     permission: dict[str, Any] | None = None
     """The rule or hook that decided on a call."""
-    command: dict[str, Any] | None = None
-    """What a command did, in the result of a call."""
+    command: dict[str, Any] | str | None = None
+    """What a command did, in the result of a call. In an event about a shell step, its command line."""
     is_error: bool | None = None
     stop_reason: dict[str, Any] | None = None
     error: dict[str, Any] | None = None

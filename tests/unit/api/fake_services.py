@@ -44,6 +44,7 @@ from .fake_files import FakeFileUnit, FileWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
+from .fake_steps import FakeStepReads, FakeStepUnit, StepWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
@@ -73,6 +74,7 @@ class World:
     files: FileWorld = field(default_factory=FileWorld)
     members: MemberWorld = field(default_factory=MemberWorld)
     limits: LimitWorld = field(default_factory=LimitWorld)
+    steps: StepWorld = field(default_factory=StepWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -110,8 +112,9 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads):
+class FakeReads(FakeMemberReads, FakeStepReads):
     def __init__(self, world: World) -> None:
+        self.step_world = world.steps
         self.member_world = world.members
         self._world = world
 
@@ -278,11 +281,12 @@ class FakeReads(FakeMemberReads):
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit):
+class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self.member_world = world.members
         self.limit_world = world.limits
+        self.step_world = world.steps
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

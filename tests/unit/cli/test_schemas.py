@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from footplate.cli import json_output_models
+from footplate.cli import json_output_models, pipeline_file
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 
@@ -20,7 +20,12 @@ def test_a_schema_is_current(name: str) -> None:
 
 
 def test_every_schema_file_has_a_model() -> None:
-    assert {file.stem for file in FOLDER.iterdir()} == set(json_output_models.SCHEMAS)
+    assert {file.stem for file in FOLDER.iterdir()} == {*json_output_models.SCHEMAS, "pipeline.schema"}
+
+
+def test_the_schema_of_pipeline_files_is_current() -> None:
+    assert (FOLDER / "pipeline.schema.json").read_text() == pipeline_file.generate_schema()
+    Draft202012Validator.check_schema(json.loads(pipeline_file.generate_schema()))
 
 
 def test_a_schema_refuses_other_output() -> None:

@@ -35,7 +35,7 @@ def test_a_reference_anywhere_else_is_refused(command: str) -> None:
 
 
 @pytest.mark.parametrize("value", hostile_values(60, random.Random(1)))
-def test_a_value_is_one_word_or_refused(value: str) -> None:
+def test_a_value_is_one_argument_or_refused(value: str) -> None:
     is_plain = len(value) < 5000 and value.replace("\n", "").replace("\t", "").isprintable()
     try:
         text = substitute_references(f"printf %s {REF} end", lambda _: value)

@@ -52,7 +52,8 @@ def field_path(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
             continue
         path.append(str(part))
     if error["type"] in _TAG_ERROR_TYPES and isinstance(value, Mapping):
-        path.append("type")
+        field = str(error.get("ctx", {}).get("discriminator", "")).strip("'")
+        path.append(field if field.isidentifier() else "type")
     return ".".join(path)
 
 

@@ -15,11 +15,11 @@ from footplate.cli.json_output_models import Interrupted, SessionDetail, Started
 from footplate.cli.options import OutputFormat
 from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import resource_tables, terminal_io
+from footplate.cli.render import resource_tables, step_tables, terminal_io
 from footplate.cli.render.log_view import LogWithIdsView
 from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
-from footplate.client import Approval, AsyncFootplate, Project, Question, Session, Team, Turn
+from footplate.client import Approval, AsyncFootplate, NotFound, Project, Question, Session, Team, Turn
 from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
@@ -43,6 +43,8 @@ def run(
             _print_started(started.session_id, output_format)
             return Exit.DONE
         view = _create_view(output_format, previews=previews)
+        if request.session is not None and await _is_paused(client, started.session_id):
+            view.show_note(f"The session is paused, so the message waits. Run: footplate play {started.session_id}")
         return (
             await session_start.follow_turn(client, started, view, limit=timeout, asks=_asks(output_format))
         ).exit_code
@@ -123,6 +125,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     projects: dict[str, Project] = {}
     older: list[Turn] = []
     teams: list[Team] = []
+    queue: list[str] = []
 
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await session_start.resolve_session_id(client, wanted)
@@ -137,6 +140,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             older.extend(turns[_MAX_TURNS:])
             if team := await members.load_team(client, session):
                 teams.append(team)
+            queue.append(await _describe_queue(client, session_id))
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -152,7 +156,24 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             questions=questions,
             team=teams[0] if teams else None,
             turn_count=len(detail.turns) + len(older),
+            queue=queue[0],
         )
+
+
+async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
+    try:
+        return not (await client.steps.playback(session_id)).playing
+    except NotFound:  # the server is older than queues
+        return False
+
+
+async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
+    try:
+        playback = await client.steps.playback(session_id)
+        pending = await client.steps.list(session_id, states=["pending"]).page()
+    except NotFound:  # the server is older than queues
+        return ""
+    return step_tables.describe_queue(playback, pending.data, more=pending.next_page is not None)
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:

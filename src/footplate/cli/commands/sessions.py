@@ -3,12 +3,12 @@ runs, so that every command starts quickly.
 """
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from footplate.cli import options
+from footplate.cli.commands import session_options
 from footplate.cli.options import OutputFormat
 from footplate.domain.sessions.turns import ActivityState, SessionStatus
 
@@ -39,66 +39,15 @@ def run(
             help="Fork the session at this event (ID, position or `last`) and continue in the fork.",
         ),
     ] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            "--agent",
-            "-a",
-            metavar="ID",
-            help="ID or name of an agent.  [default: footplate-cli, created on first use]",
-        ),
-    ] = None,
-    environment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="ID of an environment.  [default: the server's default]",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", metavar="NAME", help="Model, such as claude-sonnet-5 or openai:gpt-5.1."),
-    ] = None,
-    harness: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="claude (Claude Code), native, or another harness of the server.  [default: claude for Claude models]",
-        ),
-    ] = None,
-    system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="System prompt. Replaces the agent's system prompt.")
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--directory",
-            "-C",
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            resolve_path=True,
-            help="Working directory. Requires `footplate dev` on this machine.  [default: the current directory]",
-        ),
-    ] = None,
-    scratch: Annotated[
-        bool, typer.Option("--scratch", help="Work in a new directory that belongs to the session.")
-    ] = False,
-    project: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--project",
-            "-p",
-            metavar="PATH|ID",
-            help="Work in a copy of this repository. May be repeated; further projects are placed next to the first.",
-        ),
-    ] = None,
-    include_uncommitted: Annotated[
-        bool,
-        typer.Option(
-            "--include-uncommitted", help="Start from the files of --project as they are now, not from the last commit."
-        ),
-    ] = False,
+    agent: session_options.Agent = None,
+    environment: session_options.Environment = None,
+    model: session_options.Model = None,
+    harness: session_options.Harness = None,
+    system: session_options.System = None,
+    directory: session_options.Directory = None,
+    scratch: session_options.Scratch = False,
+    project: session_options.Projects = None,
+    include_uncommitted: session_options.IncludeUncommitted = False,
     file: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,13 +61,8 @@ def run(
         list[str] | None,
         typer.Option(metavar="PATH|URL|ID", help="Send this image, PDF or text to the model. May be repeated."),
     ] = None,
-    allowed_tools: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Enable only these tools, such as read,grep or Read,Grep. May be repeated."),
-    ] = None,
-    disallowed_tools: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Disable these tools. May be repeated.")
-    ] = None,
+    allowed_tools: session_options.AllowedTools = None,
+    disallowed_tools: session_options.DisallowedTools = None,
     max_turns: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Stop after this number of model requests, with exit code 6.")
     ] = None,
@@ -156,30 +100,10 @@ def run(
     reached, 7 server unreachable, 130 detached with Ctrl-C.
     """
     from footplate.cli.actions import sessions as actions
-    from footplate.cli.actions.run import session_start, tool_selection
 
-    try:
-        limit = tool_selection.ToolLimit(
-            tool_selection.parse_tool_names(allowed_tools or ()),
-            tool_selection.parse_tool_names(disallowed_tools or ()),
-        )
-    except tool_selection.UnsupportedToolRule as error:
-        raise typer.BadParameter(str(error)) from None
-    visibility = options.choose_visibility(visibility, team)
-    if (session or fork_at) and visibility:
-        raise typer.BadParameter("To change who can see an existing session, use `footplate share`.")
-    if (session or fork_at) and (limit or directory or project or harness):
-        raise typer.BadParameter(
-            "The directory, projects, tools and harness of a session cannot be changed. "
-            "Omit these options, or omit --session and --fork-at."
-        )
-    if project and (directory or scratch):
-        raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
-    if include_uncommitted and not project:
-        raise typer.BadParameter("--include-uncommitted requires --project.")
-    request = session_start.RunRequest(
+    request = session_options.build_run_request(
         prompt=_read_prompt(prompt),
-        session=session or ("last" if fork_at else None),
+        session=session,
         fork_at=fork_at,
         background=background,
         agent=agent,
@@ -189,13 +113,14 @@ def run(
         system=system,
         max_turns=max_turns,
         title=title,
-        directory=None if scratch else str(directory or Path.cwd()),
-        requires_directory=directory is not None,
-        projects=tuple(project or ()),
+        directory=directory,
+        scratch=scratch,
+        projects=project,
         include_uncommitted=include_uncommitted,
         files=tuple(file or ()),
         inline=tuple(inline or ()),
-        tool_limit=limit,
+        allowed_tools=allowed_tools,
+        disallowed_tools=disallowed_tools,
         visibility=visibility,
         team=team,
     )

@@ -34,6 +34,7 @@ _COLOURS: Final = {
     "waiting_for_approval": "yellow",
     "waiting_for_answer": "yellow",
     "waiting_for_result": "yellow",
+    "paused": "yellow",
     "failed": "red",
     "stalled": "red",
 }
@@ -98,14 +99,18 @@ def print_session(
     questions: Sequence[Question] = (),
     team: Team | None = None,
     turn_count: int | None = None,
+    queue: str = "",
 ) -> None:
-    """`turns` are the newest of `turn_count` turns, and `team` is the team that can see the session."""
+    """`turns` are the newest of `turn_count` turns, `team` is the team that can see the session, and `queue` describes
+    its pending steps.
+    """
     agent = detail.agent
     print_details(
         {
             "id": detail.id,
             "title": _title(detail),
             "activity": _activity_text(detail),
+            "queue": queue,
             **_access_details(detail, team),
             "agent": UntrustedText(agent.name, f" v{agent.version}"),
             "agent_id": agent.id,

@@ -336,7 +336,8 @@ def _result_mark(use: Event, decision: Event | None, result: Event) -> str:
 
 def _run_seconds(result: Event, started: datetime | None) -> float:
     """Returns how long a call ran: as measured for a command, or else since it could start."""
-    if (measured := (result.command or {}).get("duration_ms")) is not None:
+    measured = result.command.get("duration_ms") if isinstance(result.command, dict) else None
+    if measured is not None:
         return float(measured) / 1000
     ended = result.processed_at
     return max(0.0, (ended - started).total_seconds()) if started and ended else 0.0

@@ -76,9 +76,6 @@ class _StepFields(Body):
     max_attempts: Annotated[int, Field(ge=1, le=20, description="For `retry`.")] = steps.DEFAULT_ATTEMPTS
     timeout_seconds: Seconds | None = None
 
-    def to_definition(self) -> StepDefinition:
-        raise NotImplementedError
-
     def _define(self, kind: StepKind) -> StepDefinition:
         return StepDefinition(
             kind=kind,

@@ -31,7 +31,8 @@ _TOOL_RESULTS: Final = ("agent.tool_result", "agent.mcp_tool_result", "user.cust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    prompt: str
+    prompt: str = ""
+    """Empty: the session starts without a message."""
     session: str | None = None
     background: bool = False
     """The session runs without a watching user."""
@@ -321,7 +322,7 @@ async def _create_with_harness(
         project_ids=projects.ids or None,
         mode="background" if request.background else None,
         **request.audience,
-        initial_events=[await _build_message(client, request)],
+        initial_events=[await _build_message(client, request)] if request.prompt else None,
     )
 
 

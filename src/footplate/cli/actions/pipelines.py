@@ -1,0 +1,81 @@
+"""Implements `footplate queue run`: adds the steps of a file to a session, and follows them."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import typer
+
+from footplate.cli.actions.run import session_start
+from footplate.cli.connection import run_with_client
+from footplate.cli.follow import approval_prompt
+from footplate.cli.follow.pipeline_follower import PipelineFollower
+from footplate.cli.json_output_models import ErrorAnswer, ErrorDetail
+from footplate.cli.pipeline_file import InvalidPipeline, Pipeline, load_pipeline
+from footplate.cli.profile import saved_ids
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import terminal_io
+from footplate.cli.render.step_progress import QuietProgressView, StepProgressView
+from footplate.cli.render.terminal_io import Exit
+from footplate.client import ApiError, AsyncFootplate, ClientError, Step
+
+_HELP = "docs/steps.md describes the file, and docs/schemas/pipeline.schema.json is its JSON schema."
+
+
+def run_pipeline(
+    path: Path, request: session_start.RunRequest, *, detach: bool, as_json: bool, profile: str | None
+) -> None:
+    pipeline = _load(path, request, as_json=as_json)
+
+    async def work(client: AsyncFootplate, server: Server) -> int:
+        session_id, after, steps = await _add_steps(client, server, request, pipeline)
+        if detach:
+            _print_started(session_id, steps, as_json=as_json)
+            return Exit.DONE
+        view = QuietProgressView(steps) if as_json else StepProgressView(steps)
+        asks = not as_json and approval_prompt.can_ask()
+        result = await PipelineFollower(client, session_id, steps, view, asks=asks).follow(after=after)
+        view.show_pipeline_result(result)
+        return result.exit_code
+
+    raise typer.Exit(run_with_client(work, profile=profile, as_json=as_json))
+
+
+def _load(path: Path, request: session_start.RunRequest, *, as_json: bool) -> Pipeline:
+    try:
+        return load_pipeline(path, is_complete=request.session is None)
+    except InvalidPipeline as error:
+        if as_json:
+            detail = ErrorDetail(code="invalid_pipeline", title="Invalid pipeline file", message=str(error), help=_HELP)
+            terminal_io.print_json_line(ErrorAnswer(error=detail, exit_code=Exit.USAGE).model_dump(mode="json"))
+        else:
+            terminal_io.print_error(str(error), _HELP)
+        raise typer.Exit(Exit.USAGE) from None
+
+
+async def _add_steps(
+    client: AsyncFootplate, server: Server, request: session_start.RunRequest, pipeline: Pipeline
+) -> tuple[str, str, list[Step]]:
+    """Returns the session, the position before the steps in its log, and the steps."""
+    if request.session is not None:
+        session_id = await session_start.resolve_session_id(client, request.session)
+        newest = (await client.events.list(session_id, limit=1, order="desc").page()).data
+        steps = [*await client.steps.add(session_id, pipeline.to_wire())]
+        saved_ids.remember_ids(client.base_url, session=session_id)
+        return session_id, str(newest[0].position) if newest else "0", steps
+    started = await session_start.start_turn(client, server, request)
+    try:
+        return started.session_id, started.after, [*await client.steps.add(started.session_id, pipeline.to_wire())]
+    except ApiError:
+        with suppress(ClientError):  # nobody needs the empty session
+            await client.sessions.delete(started.session_id)
+        raise
+
+
+def _print_started(session_id: str, steps: list[Step], *, as_json: bool) -> None:
+    if as_json:
+        terminal_io.print_json_line(
+            {"type": "pipeline_started", "session_id": session_id, "steps": [step.wire() for step in steps]}
+        )
+    else:
+        terminal_io.print_result(session_id)
+        terminal_io.err().print(f"[dim]See its steps with: footplate steps ls {session_id}[/]")

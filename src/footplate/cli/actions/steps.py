@@ -1,0 +1,129 @@
+"""Implements `footplate steps`, `play`, `pause` and `next`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+from footplate.cli.actions.run.session_start import resolve_session_id
+from footplate.cli.connection import run_with_client
+from footplate.cli.profile.server_profiles import Server
+from footplate.cli.render import step_tables, terminal_io
+from footplate.client import AsyncFootplate, ClientError, Playback, Step
+
+_MIN_ID_END = 6
+
+
+def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[list[Step], Playback]:
+        session_id = await resolve_session_id(client, session)
+        found = [step async for step in client.steps.list(session_id, limit=1000)]
+        return found, await client.steps.playback(session_id)
+
+    found, playback = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        terminal_io.print_json({"playback": playback.wire(), "steps": [step.wire() for step in found]})
+    else:
+        step_tables.print_steps(found, playback)
+
+
+def add_step(session: str, step: Mapping[str, Any], *, before: str | None, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Step:
+        session_id = await resolve_session_id(client, session)
+        before_id = None if before is None else (await _resolve_step(client, session_id, before)).id
+        (added,) = await client.steps.add(session_id, [step], before=before_id)
+        return added
+
+    added = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        terminal_io.print_json(added.wire())
+    else:
+        terminal_io.print_result(added.id)
+
+
+def show_step(wanted: str, *, session: str, as_json: bool, profile: str | None) -> None:
+    async def unchanged(_client: AsyncFootplate, step: Step) -> Step:
+        return step
+
+    _with_step(wanted, session, unchanged, in_full=True, as_json=as_json, profile=profile)
+
+
+def edit_step(wanted: str, fields: Mapping[str, Any], *, session: str, as_json: bool, profile: str | None) -> None:
+    names = {"prompt": "content", "shell": "command", "external": "instructions"}
+    sent = {names.get(name, name): value for name, value in fields.items()}
+
+    def change(client: AsyncFootplate, step: Step) -> Awaitable[Step]:
+        return client.steps.edit(step.session_id, step.id, **sent)
+
+    _with_step(wanted, session, change, in_full=True, as_json=as_json, profile=profile)
+
+
+def move_step(wanted: str, *, before: str | None, session: str, as_json: bool, profile: str | None) -> None:
+    async def change(client: AsyncFootplate, step: Step) -> Step:
+        before_id = None if before is None else (await _resolve_step(client, step.session_id, before)).id
+        return await client.steps.move(step.session_id, step.id, before=before_id)
+
+    _with_step(wanted, session, change, as_json=as_json, profile=profile)
+
+
+def remove_step(wanted: str, *, session: str, as_json: bool, profile: str | None) -> None:
+    def change(client: AsyncFootplate, step: Step) -> Awaitable[Step]:
+        return client.steps.remove(step.session_id, step.id)
+
+    _with_step(wanted, session, change, as_json=as_json, profile=profile)
+
+
+def submit_result(wanted: str, fields: Mapping[str, Any], *, session: str, as_json: bool, profile: str | None) -> None:
+    def change(client: AsyncFootplate, step: Step) -> Awaitable[Step]:
+        return client.steps.submit_result(step.session_id, step.id, **fields)
+
+    _with_step(wanted, session, change, as_json=as_json, profile=profile)
+
+
+def change_playback(
+    session: str, action: Literal["play", "pause", "next"], *, as_json: bool, profile: str | None
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Playback:
+        session_id = await resolve_session_id(client, session)
+        changes = {"play": client.steps.play, "pause": client.steps.pause, "next": client.steps.next}
+        return await changes[action](session_id)
+
+    playback = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        terminal_io.print_json(playback.wire())
+    else:
+        step_tables.print_playback(playback)
+
+
+def _with_step(
+    wanted: str,
+    session: str,
+    change: Callable[[AsyncFootplate, Step], Awaitable[Step]],
+    *,
+    in_full: bool = False,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Step:
+        return await change(client, await _resolve_step(client, await resolve_session_id(client, session), wanted))
+
+    step = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        terminal_io.print_json(step.wire())
+    elif in_full:
+        step_tables.print_step(step)
+    else:
+        terminal_io.print_result(step.id)
+
+
+async def _resolve_step(client: AsyncFootplate, session_id: str, wanted: str) -> Step:
+    """Finds a step by its id, its name, or the end of its id. Of several with one name, the last in the queue."""
+    if wanted.startswith("step_"):
+        return await client.steps.retrieve(session_id, wanted)
+    found = [step async for step in client.steps.list(session_id, limit=1000)]
+    named = [step for step in found if step.name == wanted]
+    ending = [step for step in found if len(wanted) >= _MIN_ID_END and step.id.endswith(wanted)]
+    for step in [*named[-1:], *(ending if len(ending) == 1 else [])]:
+        return step
+    raise ClientError(
+        f"Session {session_id} has no step {wanted!r}.",
+        help_text=f"List its steps: footplate steps ls {session_id}. For another session, use --session.",
+    )

@@ -1,0 +1,103 @@
+"""Prints the progress of a pipeline: one line when a step starts, and one when it ends."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.cli.json_output_models import PipelineResult, RunResult
+from footplate.cli.render import step_tables, terminal_io
+from footplate.cli.render.terminal_io import escape_shown
+from footplate.cli.render.terminal_screen import TerminalScreen
+from footplate.client import ClientError, Step
+from footplate.client.response_models import Event
+
+_STATE_COLUMNS: Final = 9
+
+
+class StepProgressView:
+    """Prints lines to stdout. On a terminal, the last line shows the running step and its duration."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._screen = TerminalScreen(lines_on_stdout=True)
+        self._total = len(steps)
+        self._label_columns = max(len(step_tables.step_label(step)) for step in steps)
+
+    def step_started(self, number: int, step: Step) -> None:
+        attempt = f"attempt {step_tables.format_attempts(step)} · " if step.attempt > 1 else ""
+        self._print_step(number, step, "started", f"{attempt}{step_tables.step_text(step)}")
+        label = step_tables.step_label(step)
+        self._screen.set_status(f"{self._count(number)} {label} ")
+
+    def step_waits(self, number: int, step: Step, what: str) -> None:
+        self._print_step(number, step, "waits", what, "yellow")
+
+    def step_ended(self, number: int, step: Step) -> None:
+        self._screen.set_status(None)
+        colour = {"completed": "green", "failed": "red"}.get(step.state, "yellow")
+        result = step.result
+        exit_code = None if result is None else result.exit_code
+        details = [
+            step_tables.format_duration(step),
+            step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
+            result.text.partition("\n")[0] if result is not None and step.kind == "prompt" else "",
+        ]
+        self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)
+        last_error = (result.stderr if result is not None and step.state == "failed" else "").strip().splitlines()
+        if last_error:
+            indent = len(self._count(number)) + self._label_columns + _STATE_COLUMNS + 3
+            shown = escape_shown(self._screen.fit(last_error[-1], indent))
+            self._screen.print_line(f"{'':<{indent}}[dim]{shown}[/]", fitted=True)
+
+    def show_pipeline_result(self, result: PipelineResult) -> None:
+        self._screen.set_status(None)
+        ended = [step for step in result.steps if step.state not in {"pending", "running"}]
+        colour = {"completed": "green", "failed": "red"}.get(result.status, "yellow")
+        status = result.status.replace("_", " ")
+        self._screen.print_line(f"[{colour}]{status}[/] [dim]· {len(ended)} of {self._total} steps ended[/]")
+        self._screen.print_line(f"[dim]{result.session_id}[/]")
+
+    def show_note(self, text: str) -> None:
+        self._screen.set_status(None)
+        terminal_io.err().print(f"[dim]{terminal_io.quote(text)}[/]")
+
+    def connection_changed(self, error: ClientError | None) -> None:
+        if self._screen.is_live:
+            self._screen.set_status("connection lost, reconnecting" if error else "reconnected, waiting")
+        else:
+            self.show_note("Connection lost, reconnecting." if error else "Reconnected.")
+
+    def refresh_status(self) -> None:
+        self._screen.refresh_status()
+
+    def show_event(self, event: Event) -> None: ...
+
+    def recall_event(self, event: Event) -> None: ...
+
+    def show_result(self, result: RunResult) -> None: ...
+
+    def _print_step(self, number: int, step: Step, state: str, text: str, colour: str = "dim") -> None:
+        head = f"{self._count(number)} {step_tables.step_label(step):<{self._label_columns}} "
+        shown = escape_shown(self._screen.fit(text, len(head) + _STATE_COLUMNS + 2))
+        self._screen.print_line(f"{head}[{colour}]{state:<{_STATE_COLUMNS}}[/] [dim]{shown}[/]", fitted=True)
+
+    def _count(self, number: int) -> str:
+        return f"{number:>{len(str(self._total))}}/{self._total}"
+
+
+class QuietProgressView(StepProgressView):
+    """`--json`: prints only the result."""
+
+    def step_started(self, number: int, step: Step) -> None: ...
+
+    def step_waits(self, number: int, step: Step, what: str) -> None: ...
+
+    def step_ended(self, number: int, step: Step) -> None: ...
+
+    def show_pipeline_result(self, result: PipelineResult) -> None:
+        steps = [step.wire() for step in result.steps]
+        terminal_io.print_json({**result.model_dump(mode="json", exclude={"steps"}), "steps": steps})
+
+    def show_note(self, text: str) -> None: ...
+
+    def connection_changed(self, error: ClientError | None) -> None: ...
+
+    def refresh_status(self) -> None: ...

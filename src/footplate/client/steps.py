@@ -1,0 +1,128 @@
+"""Client methods and models for the steps of a session's queue, and for playing, pausing and stepping through it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from footplate.client.pagination import Pages, drop_none
+from footplate.client.response_models import ResponseModel
+from footplate.client.transport import Transport
+
+StepKind = Literal["prompt", "shell", "external"]
+StepState = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
+
+
+class StepResult(ResponseModel):
+    """What a step did. Later steps can refer to each field."""
+
+    status: str
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    error_message: str | None = None
+    text: str = ""
+    """The agent's last message, or the output of a command."""
+
+
+class Step(ResponseModel):
+    """A step has `content`, `command` or `instructions`, according to its kind."""
+
+    id: str
+    session_id: str
+    kind: StepKind
+    name: str | None = None
+    state: StepState
+    waiting_for: Literal["action", "retry"] | None = None
+    """`action`: an approval, or the result of an external step. `retry`: the time of the next attempt."""
+    sort_key: int
+    content: list[dict[str, Any]] | None = None
+    command: str | None = None
+    instructions: str | None = None
+    condition: str | None = None
+    on_failure: Literal["stop", "continue", "retry"] = "stop"
+    max_attempts: int = 1
+    timeout_seconds: float | None = None
+    is_message: bool = False
+    """Whether it was sent as an event. It can then not be edited, and its content is in the event."""
+    attempt: int = 0
+    turn_id: str | None = None
+    result: StepResult | None = None
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class Playback(ResponseModel):
+    """Whether a session starts its steps by itself."""
+
+    session_id: str
+    playing: bool
+    next_steps: int = 0
+    """How many steps a paused session may still start."""
+    pause_reason: Literal["requested", "step_failed"] | None = None
+
+
+class Steps:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def add(
+        self, session_id: str, steps: Sequence[Mapping[str, Any]], *, before: str | None = None
+    ) -> Sequence[Step]:
+        """Adds all steps or none, at the end of the queue or before a pending step.
+
+        A step is `{"kind": "shell", "command": …}`, `{"kind": "prompt", "content": …}` or `{"kind": "external",
+        "instructions": …}`, with `name`, `condition`, `on_failure`, `max_attempts` and `timeout_seconds` if needed.
+        """
+        body = {"steps": [dict(step) for step in steps], **drop_none(before=before)}
+        response = await self._transport.post(f"/v1/sessions/{session_id}/steps", body)
+        return [Step.model_validate(item) for item in response["data"]]
+
+    def list(self, session_id: str, *, limit: int | None = None, states: Sequence[StepState] = ()) -> Pages[Step]:
+        """Lists steps in the order of the queue. Messages that were sent as events are steps too."""
+        params = {"limit": limit, "states[]": [*states] or None}
+        return Pages(self._transport, f"/v1/sessions/{session_id}/steps", Step, params)
+
+    async def retrieve(self, session_id: str, step_id: str) -> Step:
+        return Step.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/steps/{step_id}"))
+
+    async def edit(self, session_id: str, step_id: str, **fields: Any) -> Step:
+        """Changes a pending step. A field that is None is cleared."""
+        return Step.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/steps/{step_id}", fields))
+
+    async def move(self, session_id: str, step_id: str, *, before: str | None) -> Step:
+        """Moves a pending step before another pending step, or to the end of the queue with None."""
+        path = f"/v1/sessions/{session_id}/steps/{step_id}/move"
+        return Step.model_validate(await self._transport.post(path, {"before": before}))
+
+    async def remove(self, session_id: str, step_id: str) -> Step:
+        """Removes a pending step. Its state is then `cancelled`."""
+        return Step.model_validate(await self._transport.delete(f"/v1/sessions/{session_id}/steps/{step_id}"))
+
+    async def submit_result(
+        self, session_id: str, step_id: str, *, status: Literal["completed", "failed", "timed_out"], **fields: Any
+    ) -> Step:
+        """Submits the result of an external step: also `stdout`, `stderr`, `exit_code`, `duration_ms` and
+        `error_message`. It is accepted once; submitting the same result again changes nothing.
+        """
+        path = f"/v1/sessions/{session_id}/steps/{step_id}/result"
+        return Step.model_validate(await self._transport.post(path, drop_none(status=status, **fields)))
+
+    async def playback(self, session_id: str) -> Playback:
+        return Playback.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/playback"))
+
+    async def play(self, session_id: str) -> Playback:
+        """Lets the session run its steps one after the other."""
+        return await self._change_playback(session_id, "play")
+
+    async def pause(self, session_id: str) -> Playback:
+        """Lets the current step finish, and starts no other."""
+        return await self._change_playback(session_id, "pause")
+
+    async def next(self, session_id: str) -> Playback:
+        """Runs one step of a paused session."""
+        return await self._change_playback(session_id, "next")
+
+    async def _change_playback(self, session_id: str, action: Literal["play", "pause", "next"]) -> Playback:
+        return Playback.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/{action}"))
