@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 
@@ -23,6 +24,10 @@ from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.ports.engine import Claim, LeaseStore
 
 log = structlog.get_logger(__name__)
+
+_RELEASE_INTERVAL_SECONDS: Final = 10.0
+_FORGOTTEN_AFTER_SECONDS: Final = 30.0
+"""Longer than a claim takes until the worker holds it."""
 
 
 def boot_time() -> float:
@@ -122,11 +127,23 @@ class WorkerLease:
                 turn.control_seq = head.control_seq
                 turn.on_control()
 
+    async def release_forgotten(self) -> None:
+        """Release turns that this worker has lost, in case that Temporal does not repeat them."""
+        released = await self._store.release_forgotten(
+            self.worker_id, list(self._turns), older_than=_FORGOTTEN_AFTER_SECONDS
+        )
+        for session_id in released:
+            log.warning("a lost turn was released for the sweep", action="turn.released", session=session_id)
+
     async def _renew_periodically(self) -> None:
+        next_release = boot_time()
         while True:
             await asyncio.sleep(min(1.0, self._lease_seconds / 4))
             try:
                 await self.renew()
+                if boot_time() >= next_release:
+                    next_release = boot_time() + _RELEASE_INTERVAL_SECONDS
+                    await self.release_forgotten()
             except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
                 log.warning("worker lease could not be renewed; will retry", action="lease.failed", reason=repr(error))
                 for turn in list(self._turns.values()):

@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from footplate.domain.organisations.principals import Principal
 from footplate.store.leases.worker_lease_store import WorkerLeases
 
 from .cell import Cell
@@ -21,3 +22,25 @@ async def test_a_lease_is_lapsed_only_if_it_is_known_to_be(cell: Cell, seconds: 
     assert await leases.has_expired(worker) is lapsed
     await leases.end_lease(worker)
     assert not await leases.has_expired(worker)
+
+
+async def test_a_lost_turn_of_a_living_worker_is_released_for_the_sweep(cell: Cell, principal: Principal) -> None:
+    """The worker lost its lease for a moment, and Temporal, which would repeat the turn, has lost its state."""
+    leases, worker = WorkerLeases(cell.database), f"worker_{secrets.token_hex(8)}"
+    await leases.renew_lease(worker, "host", 60, [])
+    lost, held = await cell.session(principal, "one"), await cell.session(principal, "two")
+    for session_id in (lost, held):
+        await cell.claim(session_id, principal, worker)
+    assert await leases.release_forgotten(worker, [held], older_than=30) == []
+    async with cell.database.connection() as connection:
+        claimed = "update session_heads set claimed_at = now() - interval '2 minutes' where session_id = any($1)"
+        await connection.execute(claimed, [lost, held])
+    assert (principal.organisation, lost) not in await leases.find_sessions_to_wake(
+        older_than=5, lost_for=60, limit=1000
+    )
+    assert await leases.release_forgotten(worker, [held], older_than=30) == [lost]
+    found = await leases.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000)
+    assert (principal.organisation, lost) in found
+    assert (principal.organisation, held) not in found
+    resumed = await cell.claim(lost, principal, worker)
+    assert resumed.attempt == 2

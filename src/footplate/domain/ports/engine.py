@@ -187,6 +187,11 @@ class LeaseStore(Protocol):
     async def renew_lease(
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
     ) -> Sequence[HeadState]: ...
+    async def release_forgotten(self, worker: str, held: Sequence[str], *, older_than: float) -> Sequence[str]:
+        """Release the turns that the worker claimed some seconds ago, except for the sessions that it holds. Return their
+        sessions.
+        """
+
     async def end_lease(self, worker: str) -> None: ...
 
 

@@ -26,6 +26,10 @@ class WorkerLeases:
     async def end_lease(self, worker: str) -> None:
         await self._database.fetch("end_lease", worker)
 
+    async def release_forgotten(self, worker: str, held: Sequence[str], *, older_than: float) -> Sequence[str]:
+        rows = await self._database.fetch("release_forgotten", worker, list(held), older_than)
+        return [row["session_id"] for row in rows]
+
     async def find_sessions_to_wake(
         self, *, older_than: float, lost_for: float, limit: int
     ) -> Sequence[tuple[str, str]]:

@@ -10,6 +10,15 @@ with lease as (
 )
 select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
 
+-- name: release_forgotten
+-- Releases turns that the worker has claimed and does not run: it lost its lease on them and then renewed it. Temporal repeats
+-- such a turn, unless it has lost its state. Without a holder, the sweep finds the turn.
+update session_heads h set holder = null
+from active_sessions a
+where a.session_id = h.session_id and h.holder = $1 and h.status = 'running' and h.session_id <> all($2::text[])
+  and h.claimed_at < now() - $3 * interval '1 second'
+returning h.session_id
+
 -- name: lapsed_lease
 -- Whether the lease of a worker that did not end it has expired, with the same margin that its guardians have.
 select lease_until < clock_timestamp() - interval '10 seconds' as lapsed from workers where id = $1
