@@ -22,10 +22,11 @@ _PROFILE: Final = "work"
 _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
+    *("next", "play", "pause"),
     *("archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
     *("members disable", "members enable", "api-keys revoke"),
 )
-"""Commands that end an object. They run last, in this order."""
+"""Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset({"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next"})
 """Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
 with an error of their own."""

@@ -11,7 +11,7 @@ from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.json_output_models import PipelineResult
 from footplate.cli.render.step_progress import StepProgressView
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import AsyncFootplate, Event, Step
+from footplate.client import AsyncFootplate, Event, Step, StreamLost, Unreachable
 
 Status = Literal["completed", "failed", "cancelled", "needs_action", "paused"]
 EXIT_CODES: Final[dict[Status, Exit]] = {
@@ -54,6 +54,11 @@ class PipelineFollower:
             self._view.show_note("Detached. The session continues. Look at its steps or events, or pause it:")
             for command in ("steps ls", "logs -f", "pause"):
                 self._view.show_note(f"  footplate {command} {self._session_id}")
+            raise
+        except (Unreachable, StreamLost):
+            self._view.show_note(
+                f"The session is not lost. Once the server is back, run: footplate steps ls {self._session_id}"
+            )
             raise
         finally:
             for task in background:
