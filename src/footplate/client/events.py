@@ -62,12 +62,16 @@ class Events:
         after: str | None = None,
         deltas: Sequence[str] = (MESSAGE,),
         on_connection: ConnectionListener | None = None,
+        extensions: bool = False,
     ) -> AsyncIterator[Event]:
         """Yields each event once and in order until the session is deleted. Starts after position `after`, or now.
 
         `deltas` lists the event types to preview. `on_connection` is called when a connection breaks or is replaced.
+        `extensions` includes types that the reference API does not have, such as `step.ended`.
         """
-        params = {"event_deltas[]": [*deltas]} if deltas else {}
+        params: dict[str, str | list[str]] = {"event_deltas[]": [*deltas]} if deltas else {}
+        if extensions:
+            params["extensions"] = "true"
         path = f"/v1/sessions/{session_id}/events/stream"
         follower = StreamFollower(self._transport, Event, path, params, after, on_connection, last_type=DELETED)
         async for event in follower.follow():

@@ -70,7 +70,9 @@ class PipelineFollower:
 
     async def _watch(self, after: str) -> None:
         on_connection = self._view.connection_changed
-        stream = self._client.events.stream(self._session_id, after=after, deltas=(), on_connection=on_connection)
+        stream = self._client.events.stream(
+            self._session_id, after=after, deltas=(), on_connection=on_connection, extensions=True
+        )
         async with aclosing(cast("Any", stream)) as events:
             async for event in events:
                 self._receive(event)

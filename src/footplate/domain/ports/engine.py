@@ -188,9 +188,7 @@ class LeaseStore(Protocol):
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
     ) -> Sequence[HeadState]: ...
     async def release_forgotten(self, worker: str, held: Sequence[str], *, older_than: float) -> Sequence[str]:
-        """Release the turns that the worker claimed some seconds ago, except for the sessions that it holds. Return their
-        sessions.
-        """
+        """Release the turns that the worker claimed some seconds ago and does not hold. Return their sessions."""
 
     async def end_lease(self, worker: str) -> None: ...
 
@@ -445,6 +443,9 @@ class Waker(Protocol):
         """Wake the session's workflow. `ends_when_idle`: no further turn is expected soon, so a workflow that is
         started by this call does not wait for one.
         """
+
+    async def wake_overdue(self, organisation: str, session_id: str) -> None:
+        """Wake a session whose turn is overdue. A workflow that does nothing is replaced."""
 
     async def prepare(self, organisation: str, session_id: str) -> None:
         """Announce that the session's first input may come soon. This is only an optimisation."""

@@ -143,7 +143,7 @@ class SweepActivities:
         """Wake sessions whose wake signal or worker was lost, delete expired records, and start the chores."""
         for organisation, session_id in await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000):
             log.info("session woken by the sweep", action="sweep.wake", session=session_id)
-            await self._waker.wake(organisation, session_id)
+            await self._waker.wake_overdue(organisation, session_id)
         await self._store.delete_stale_rows()
         for number, group in enumerate(self._chore_groups):
             # In the background: a chore may take minutes, and the next sweep must not wait for it.

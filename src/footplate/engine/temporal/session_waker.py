@@ -1,17 +1,24 @@
 """Wakes a session's Temporal workflow: one request signals the workflow, and starts it if it is not running.
 
 The workflow id contains the organisation and the session id.
+
+If Temporal was restored from an older copy, a worker may have a newer state of a workflow in its cache. Such a workflow
+waits for an activity that Temporal does not know, and every signal is lost on it. So the sweep replaces the workflow of
+a session that has work, if Temporal knows of nothing that the workflow is doing.
 """
 
 from datetime import timedelta
+from typing import Final
 
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from footplate.config import Settings
 from footplate.domain.errors import Unavailable
 from footplate.engine.temporal.workflows import PREPARE, WAKE, SessionInput, SessionWorkflow
+
+_RPC_TIMEOUT: Final = timedelta(seconds=5)
 
 
 def workflow_id(organisation: str, session_id: str) -> str:
@@ -26,10 +33,33 @@ class TemporalWaker:
     async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
         await self._signal(WAKE, organisation, session_id, ends_when_idle=ends_when_idle)
 
+    async def wake_overdue(self, organisation: str, session_id: str) -> None:
+        policy = WorkflowIDConflictPolicy.USE_EXISTING
+        try:
+            found = await self._client.get_workflow_handle(workflow_id(organisation, session_id)).describe(
+                rpc_timeout=_RPC_TIMEOUT
+            )
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise Unavailable(f"Temporal does not respond: {error.message}") from error
+        else:
+            raw = found.raw_description
+            if not raw.pending_activities and not raw.HasField("pending_workflow_task"):
+                policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
+        await self._signal(WAKE, organisation, session_id, conflict_policy=policy)
+
     async def prepare(self, organisation: str, session_id: str) -> None:
         await self._signal(PREPARE, organisation, session_id)
 
-    async def _signal(self, name: str, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+    async def _signal(
+        self,
+        name: str,
+        organisation: str,
+        session_id: str,
+        *,
+        ends_when_idle: bool = False,
+        conflict_policy: WorkflowIDConflictPolicy = WorkflowIDConflictPolicy.USE_EXISTING,
+    ) -> None:
         linger, heartbeat_timeout = self._settings.linger, self._settings.heartbeat_timeout
         session = SessionInput(organisation, session_id, linger, heartbeat_timeout, ends_when_idle=ends_when_idle)
         try:
@@ -38,10 +68,10 @@ class TemporalWaker:
                 session,
                 id=workflow_id(organisation, session_id),
                 task_queue=self._settings.task_queue,
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_conflict_policy=conflict_policy,
                 start_signal=name,
                 priority=Priority(fairness_key=organisation[:64]),
-                rpc_timeout=timedelta(seconds=5),
+                rpc_timeout=_RPC_TIMEOUT,
             )
         except RPCError as error:
             raise Unavailable(f"Temporal does not respond: {error.message}") from error
