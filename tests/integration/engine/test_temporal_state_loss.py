@@ -14,6 +14,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.engine.temporal.session_waker import workflow_id
 from footplate.stack.services.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -102,3 +103,27 @@ async def test_an_older_copy_repeats_no_turn(idle_engine: Engine, temporal: Temp
         await engine.send(session_id, "three")
         ended = await engine.wait_for_ended_turns(session_id, 3)
     assert [(turn.status, turn.attempt) for turn in ended] == [(TurnStatus.COMPLETED, 1)] * 3
+
+
+async def test_only_a_workflow_that_does_nothing_is_replaced(idle_engine: Engine) -> None:
+    """After a restored copy, a cached workflow may wait for an activity that Temporal does not know, for ever."""
+    engine, turns = idle_engine, BlockedTurns()
+
+    async def run_id() -> str | None:
+        name = workflow_id(engine.principal.organisation, session_id)
+        return (await engine.client.get_workflow_handle(name).describe()).run_id
+
+    async with engine.worker():
+        session_id = await engine.session(turns.run)
+        await engine.send(session_id, "one")
+        await turns.wait_for_start()
+        first = await run_id()
+        await engine.waker.wake_overdue(engine.principal.organisation, session_id)
+        assert await run_id() == first  # its activity runs
+        turns.release.set()
+        await engine.wait_for_ended_turns(session_id)
+        await asyncio.sleep(1)  # the workflow has processed the end of the turn
+        await engine.waker.wake_overdue(engine.principal.organisation, session_id)
+        assert await run_id() != first
+        await engine.send(session_id, "two")
+        await engine.wait_for_ended_turns(session_id, 2)

@@ -21,6 +21,7 @@ NAME_PATTERN: Final = r"[a-z_][a-z0-9_]{0,63}"
 MAX_CONDITION: Final = 2000
 _OPENING: Final = "${steps"
 _REFERENCE: Final = re.compile(r"\$\{steps\.(" + NAME_PATTERN + r")\.([a-z_]+)\}")
+_LIBRARY_PREFIX: Final = re.compile(r"^[A-Z_]+: (?:ERROR: <input>:[-\d]+:[-\d]+: )?")
 _NAME_IN_CONDITION: Final = re.compile(r"\bsteps\s*(?:\.\s*|\[\s*[\"'])(" + NAME_PATTERN + ")")
 
 
@@ -109,4 +110,5 @@ def evaluate_condition(expression: str, results: Mapping[str, JsonObject]) -> bo
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:300]
+    """Return the library's message without its error class and the name that it gives the text."""
+    return _LIBRARY_PREFIX.sub("", str(error).partition("\n")[0])[:300]

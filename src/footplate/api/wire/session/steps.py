@@ -133,6 +133,12 @@ class ExternalStep(_StepFields):
     kind: Literal["external"]
     instructions: ReferenceText | None = None
 
+    @model_validator(mode="after")
+    def _check_timeout(self) -> Self:
+        if self.timeout_seconds is not None:
+            raise ValueError("an external step has no `timeout_seconds`: it waits until the result is submitted")
+        return self
+
     def to_definition(self) -> StepDefinition:
         return replace(self._define(StepKind.EXTERNAL), instructions=self.instructions or "")
 
@@ -167,6 +173,12 @@ class EditStep(Body):
                 f"{foreign[0]}: a step of kind {old.kind.value} has no such field",
                 field=foreign[0],
                 help_text=f"It has `{allowed}`.",
+            )
+        if allowed in sent - {"instructions"} and getattr(self, allowed) is None:
+            raise InvalidRequest(f"{allowed}: must not be null", field=allowed)
+        if old.kind is StepKind.EXTERNAL and self.timeout_seconds is not None:
+            raise InvalidRequest(
+                "timeout_seconds: an external step waits until the result is submitted", field="timeout_seconds"
             )
         common = {name: getattr(self, name) for name in sent & {"name", "condition", "max_attempts", "timeout_seconds"}}
         new = replace(old, **common)
