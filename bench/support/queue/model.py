@@ -79,6 +79,8 @@ class QueueModel:
         else:
             self._require(state in {"cancelled", "skipped", "failed"}, f"{step_id} ended as {state} without running")
             self._take(step_id)
+            if state != "cancelled":
+                self.next_steps = max(self.next_steps - 1, 0)
         self.states[step_id] = state
 
     def _idle(self, stop_reason: object) -> None:

@@ -11,6 +11,7 @@ from bench.support.queue.model import QueueModel
 from bench.support.queue.random_changes import RandomChanges
 from bench.support.queue.store_access import StoreQueue
 
+from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
@@ -19,6 +20,7 @@ from footplate.domain.ports.engine import NothingToClaim
 from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.steps import OnFailure, PauseReason, Step, StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import ActivityState, TurnOutcome, TurnStatus, WhenBusy
+from footplate.store.database import SQL
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, tool_result_for, types
 
@@ -55,13 +57,13 @@ async def listed(cell: Cell, principal: Principal, session_id: str) -> list[Step
 @pytest.mark.requirement("F2", "O1")
 async def test_steps_and_messages_run_in_the_order_of_the_queue(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "first")
-    ids = await add(cell, principal, session_id, "build", "test")
+    step_ids = await add(cell, principal, session_id, "build", "test")
     await cell.send(principal, session_id, "last")
     order = [await run_one(cell, principal, session_id) for _ in range(4)]
     assert order == ["first", "build", "test", "last"]
     found = await listed(cell, principal, session_id)
     assert [step.state for step in found] == [StepState.COMPLETED] * 4
-    assert [step.id for step in found][1:3] == ids
+    assert [step.id for step in found][1:3] == step_ids
     assert [step.is_message for step in found] == [True, False, False, True]
     assert all(step.turn_id and step.started_at and step.ended_at for step in found)
 
@@ -251,6 +253,84 @@ async def test_a_step_appears_in_the_log_when_it_is_added_started_and_ended(cell
     assert types(await cell.positions(session_id, principal)) == [
         steps.CREATED, steps.STARTED, events.STATUS_RUNNING, steps.ENDED, events.STATUS_IDLE,
     ]  # fmt: skip
+
+
+async def test_a_skipped_or_removed_step_uses_up_a_next(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    await add(cell, principal, session_id, "skipped", condition="false")
+    await change(cell, principal, session_id, "next")
+    assert await run_one(cell, principal, session_id) is None
+    (removed,) = await add(cell, principal, session_id, "removed")
+    await change(cell, principal, session_id, "next")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.remove_step(principal, session_id, removed)
+    await add(cell, principal, session_id, "later")
+    assert await run_one(cell, principal, session_id) is None
+
+
+async def test_a_message_that_ends_a_waiting_step_cancels_it_and_pauses_the_rest(
+    cell: Cell, principal: Principal
+) -> None:
+    session_id = await cell.session(principal)
+    review = StepDefinition(kind=StepKind.EXTERNAL, name="review")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.add_steps(principal, session_id, [(review, {})], before=None)
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    await cell.send(principal, session_id, "stop")
+    await add(cell, principal, session_id, "deploy")
+    assert await run_one(cell, principal, session_id) == "stop"
+    assert await run_one(cell, principal, session_id) is None
+    found = [step.state.value for step in await listed(cell, principal, session_id)]
+    assert found == ["cancelled", "completed", "pending"]
+    assert steps.ENDED in types(await cell.positions(session_id, principal))
+
+
+async def test_removed_steps_hide_no_earlier_result(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "x")
+    await run_one(cell, principal, session_id, replace(COMPLETED, data={"command": {"stdout": {"text": "good"}}}))
+    await change(cell, principal, session_id, "pause")
+    (removed,) = await add(cell, principal, session_id, "x")
+    await add(cell, principal, session_id, "use", command="echo ${steps.x.stdout}")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.remove_step(principal, session_id, removed)
+    await change(cell, principal, session_id, "play")
+    claim = await cell.claim(session_id, principal)
+    assert claim.step is not None
+    assert steps.result_fields(claim.step.results["x"])["stdout"] == "good"
+
+
+@pytest.mark.requirement("S8")
+async def test_an_edited_step_runs_in_the_name_of_its_editor(cell: Cell, principal: Principal) -> None:
+    editor = replace(principal, id=ids.new_id(ids.API_KEY), name="editor")
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    (step_id,) = await add(cell, principal, session_id, "build")
+    async with cell.units.unit(editor, None) as unit:
+        await unit.edit_step(editor, session_id, step_id, lambda step: replace(step.definition, command="deploy"))
+    await change(cell, principal, session_id, "play")
+    claim = await cell.claim(session_id, principal)
+    assert claim.author is not None
+    assert claim.author.id == editor.id
+    async with cell.database.connection() as connection:
+        authors = await connection.fetch(SQL["turn_authors"], session_id, claim.turn_id)
+    assert {row["principal"] for row in authors} == {principal.id, editor.id}
+
+
+async def test_a_queued_step_of_a_paused_session_counts_for_the_limit(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    await add(cell, principal, session_id, "a", "b")
+    await cell.send(principal, session_id, "c")
+    async with cell.database.connection() as connection:
+        await connection.execute("update active_sessions set since = now() - interval '1 hour'")
+        await connection.execute(SQL["forget_active"])
+        used = await connection.fetch(SQL["used_queued_steps"], principal.organisation)
+    assert [row["used"] for row in used] == [3]
 
 
 @pytest.mark.requirement("O4")

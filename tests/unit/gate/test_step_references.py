@@ -24,6 +24,7 @@ def test_a_reference_is_a_whole_argument(command: str) -> None:
     [
         f'echo "{REF}"', f"echo '{REF}'", f"echo a{REF}", f"echo {REF}b", f"{REF}", f"{REF} arg", f"echo x > {REF}",
         f"cat <<E\n{REF}\nE", f"X={REF} ls", f"for i in {REF}; do ls; done", f"[ {REF} = a ]", f"echo $(({REF}))",
+        f"read -r {REF}", f"mapfile {REF}",
         f"bash -c {REF}", f"eval {REF}", f"env {REF}", f"python3 -c {REF}", f"sed {REF} f", f"ssh host {REF}",
         f"xargs {REF}", f"find . -exec {REF} ;", f"echo {REF} | sh", f"sudo {REF}", f"f() {{ echo {REF}; }}; f",
         f"echo \\{REF}", "echo ${steps.build}", "echo ${steps.build.nothing}", "echo ${steps.Build.stdout}",
@@ -36,7 +37,8 @@ def test_a_reference_anywhere_else_is_refused(command: str) -> None:
 
 @pytest.mark.parametrize("value", hostile_values(60, random.Random(1)))
 def test_a_value_is_one_argument_or_refused(value: str) -> None:
-    is_plain = len(value) < 5000 and value.replace("\n", "").replace("\t", "").isprintable()
+    is_word = not value.startswith(("-", "+")) and value.replace("\n", "").replace("\t", "").isprintable()
+    is_plain = is_word and len(value) < 5000
     try:
         text = substitute_references(f"printf %s {REF} end", lambda _: value)
     except Permanent:
@@ -63,3 +65,9 @@ def test_values_are_not_substituted_again() -> None:
 def test_a_nul_character_is_refused() -> None:
     with pytest.raises(Permanent):
         substitute_references(f"echo {REF}", lambda _: "a\0b")
+
+
+def test_a_value_is_no_option_unless_the_author_ended_the_options() -> None:
+    with pytest.raises(Permanent):
+        substitute_references(f"git log {REF}", lambda _: "--output=x")
+    assert substitute_references(f"git log -- {REF}", lambda _: "--output=x") == "git log -- --output=x"

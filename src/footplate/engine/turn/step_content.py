@@ -27,7 +27,7 @@ async def prepare_step_content(
         content = await _StepText(step, store).build_content()
     except InvalidRequest as error:
         raise Permanent(error.message, help_text=error.help_text) from error
-    is_logged = any(event.type == events.USER_MESSAGE for event in turn_events)
+    is_logged = any(event.type == events.USER_MESSAGE and event.body.get("step_id") == step.id for event in turn_events)
     if step.definition.kind is StepKind.PROMPT and not is_logged:
         await log.append([steps.in_step(Event(events.USER_MESSAGE, {"content": [*content]}), step)])
     return content
@@ -68,7 +68,7 @@ class _StepText:
 
     async def _load_value(self, reference: Reference) -> str:
         found = self._step.results.get(reference.step)
-        if found is None:
+        if found is None or found.turn_id is None:
             raise Permanent(
                 f"{reference.text} refers to a step that has not run.",
                 help_text="Add a step with that name before this one, or remove the reference.",

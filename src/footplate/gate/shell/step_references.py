@@ -8,7 +8,7 @@ on any other command.
 
 import secrets
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from footplate.domain.errors import InvalidRequest, Permanent
@@ -19,6 +19,11 @@ from footplate.gate.shell.nested_commands import collect_effects
 MAX_VALUE_BYTES: Final = 100_000
 """Linux limits one argument of a program to 128 KiB."""
 _FIELD: Final = "command"
+_NAME_BUILTINS: Final = frozenset({
+    "read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local", "readonly", "let",
+    "wait",
+})  # fmt: skip
+"""Built-in commands that evaluate an argument such as `a[$(command)]`."""
 _WORD_ENDS: Final = frozenset(" \t\n;|&)")
 
 
@@ -38,6 +43,8 @@ def substitute_references(command: str, value_of: Callable[[Reference], str]) ->
     result = replace_references(command, lambda reference: shlex.quote(values[reference.text]))
     by_placeholder = {placeholder: values[text] for placeholder, text in placeholders.items()}
     expected = [[by_placeholder.get(word, word) for word in words] for words in template]
+    for words in template:
+        _check_options(words, by_placeholder)
     actual, problem = _read_words(result)
     if actual != expected or problem is not None:
         raise Permanent(
@@ -66,6 +73,8 @@ def _read_template(command: str, references: Sequence[Reference]) -> tuple[dict[
         before, after = template[start - 1 : start], template[start + len(placeholder) :][:1]
         if arguments.count(placeholder) != 1 or before not in {" ", "\t", "\n"} or after not in {"", *_WORD_ENDS}:
             problem = problem or f"{text} is not a whole argument outside of quotes"
+    if any(words[0] in _NAME_BUILTINS and not placeholders.keys().isdisjoint(words) for words in commands):
+        problem = problem or "the command evaluates its arguments as names of variables"
     if problem is not None:
         raise InvalidRequest(
             f"{_FIELD}: a reference to a step cannot be used here: {problem}",
@@ -83,6 +92,16 @@ def _read_words(command: str) -> tuple[list[list[str]], str | None]:
     for simple in script.commands:
         problems += [concern.text for concern in collect_effects(simple).concerns]
     return [[word.text for word in simple.words] for simple in script.commands], problems[0] if problems else None
+
+
+def _check_options(words: Sequence[str], values: Mapping[str, str]) -> None:
+    """Raise `Permanent` for a value that the program would take for an option, which may make it run code."""
+    for index, word in enumerate(words):
+        if values.get(word, "").startswith(("-", "+")) and "--" not in words[:index]:
+            raise Permanent(
+                f"The result {values[word][:40]!r} would be an option of {words[0]!r}.",
+                help_text="Write `--` before the reference, if the program accepts that.",
+            )
 
 
 def _check_value(reference: Reference, value: str) -> str:

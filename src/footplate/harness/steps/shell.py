@@ -58,7 +58,9 @@ class _CommandRun:
 
     async def run(self) -> TurnOutcome:
         if (recorded := self._recorded_result()) is not None:
-            return _outcome_of(recorded)
+            outcome = _outcome_of(recorded)
+            is_interrupted = _command_details(outcome).get("status") == "interrupted"
+            return turn_outcome_factories.interrupted("") if is_interrupted else outcome
         use = self._use
         if use is None:
             return await self._start()
@@ -100,7 +102,8 @@ class _CommandRun:
             return turn_outcome_factories.awaiting([use.id])
         if not approvals.is_approved(decision):
             return await self._record(use, builtin_tools.failed_output(approvals.denial_message(decision)), "denied")
-        call_input = approvals.edited_input(decision) or {"command": _command_of(turn.content)}
+        shown = use.body.get("input")  # not built anew: results of other steps may have changed since
+        call_input = approvals.edited_input(decision) or (shown if isinstance(shown, dict) else {})
         await turn.environment.ensure_open()
         await failpoints.hit("before_intent")
         gated = await turn.gate.decide(TOOL, call_input)
@@ -167,8 +170,13 @@ def _outcome_of(result: Event) -> TurnOutcome:
         error_message=None if details.get("status") == "completed" else _failure_text(details),
         data={"command": details},
         step_failed=details.get("status") != "completed",
-        may_retry=details.get("status") != "denied",
+        may_retry=details.get("status") not in {"denied", "unknown"},
     )
+
+
+def _command_details(outcome: TurnOutcome) -> JsonObject:
+    command = outcome.data.get("command")
+    return command if isinstance(command, dict) else {}
 
 
 def _failure_text(details: Mapping[str, Json]) -> str:

@@ -344,7 +344,9 @@ class Turns:
         rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
         if rows:
             return True, await self._append_interrupts(None, claim, rows)
-        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.controls_seq)
+        # A step is interrupted only by a message that was sent while it ran, not by one behind it in the queue.
+        since = claim.controls_seq if claim.step is None else claim.first_seq
+        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, since)
         return bool(wanted and wanted["wanted"]), ()
 
     async def _claim_late_interrupts(self, connection: Connection, claim: Claim) -> Sequence[Position]:

@@ -5,6 +5,7 @@ pending; a claim takes the same lock, so a step that starts at the same time eit
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -109,7 +110,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
     async def edit_step(
         self, principal: Principal, session_id: str, step_id: str, change: Callable[[Step], StepDefinition]
     ) -> tuple[Step, AcceptedInputs]:
-        await self._lock_queue(principal, session_id)
+        head = await self._lock_queue(principal, session_id)
         old = await self._pending_step(principal, session_id, step_id)
         if old.is_message:
             raise InvalidRequest(
@@ -119,14 +120,19 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         new = change(old)
         _check_size(new)
         await self._connection.execute(
-            SQL["edit_step"], session_id, await self._position(session_id, step_id), new.name, new.dump()
+            SQL["edit_step"],
+            session_id,
+            await self._position(session_id, step_id),
+            new.name,
+            new.dump(),
+            principal.id,
         )
-        return await self._record_step_change(principal, session_id, step_id, Event(steps.UPDATED, _body(step_id, new)))
+        return await self._record_step_change(principal, head, step_id, Event(steps.UPDATED, _body(step_id, new)))
 
     async def move_step(
         self, principal: Principal, session_id: str, step_id: str, *, before: str | None
     ) -> tuple[Step, AcceptedInputs]:
-        await self._lock_queue(principal, session_id)
+        head = await self._lock_queue(principal, session_id)
         await self._pending_step(principal, session_id, step_id)
         pending = await self._pending_positions(session_id)
         position = pending.pop(steps.event_id_of(step_id))
@@ -137,16 +143,17 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         )
         await self._reorder(session_id, order)
         return await self._record_step_change(
-            principal, session_id, step_id, Event(steps.MOVED, {"step_id": step_id, "before": before})
+            principal, head, step_id, Event(steps.MOVED, {"step_id": step_id, "before": before})
         )
 
     async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]:
-        await self._lock_queue(principal, session_id)
+        head = await self._lock_queue(principal, session_id)
         await self._pending_step(principal, session_id, step_id)
         position = await self._position(session_id, step_id)
         await self._connection.execute(SQL["end_step"], session_id, position, StepState.CANCELLED)
+        await self._limit_next_steps(principal, head)
         return await self._record_step_change(
-            principal, session_id, step_id, ended_event(step_id, StepState.CANCELLED, "Removed from the queue.")
+            principal, head, step_id, ended_event(step_id, StepState.CANCELLED, "Removed from the queue.")
         )
 
     async def submit_result(
@@ -160,7 +167,9 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
             )
         row = await self._connection.fetchrow(SQL["external_call"], session_id, step.turn_id)
         if row is not None and row["submitted"] is not None:
-            if audit.hash_json(row["submitted"]) == audit.hash_json(clean_object(result)):
+            key = row["object_key"]
+            earlier = (await self._objects.load_body(key) if key else row["submitted"]).get("command")
+            if audit.hash_json(earlier) == audit.hash_json(clean_object(result)):
                 return step, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
             raise Conflict(f"The result of step {step_id!r} was already submitted.", help_text="It cannot be changed.")
         if row is None or step.state is not StepState.RUNNING:
@@ -194,12 +203,8 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
                 raise Conflict(f"Session {session_id!r} has no further pending step.", help_text="Add a step.")
             new = Playback(playing=False, next_steps=old.next_steps + 1, reason=old.reason)
         if new == old:
-            return new, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
-        reason = None if new.reason is None else new.reason.value
-        await self._connection.execute(SQL["set_playback"], session_id, new.playing, new.next_steps, reason)
-        positions = await append_events(
-            self._connection, principal.organisation, principal.id, session_id, [playback_event(new)]
-        )
+            return new, await self._wake(principal, head, ())
+        positions = await self._set_playback(principal, session_id, new)
         return new, await self._wake(principal, head, positions)
 
     async def _lock_queue(self, principal: Principal, session_id: str) -> Row:
@@ -236,14 +241,29 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
     async def _position(self, session_id: str, step_id: str) -> int:
         return (await self._pending_positions(session_id))[steps.event_id_of(step_id)]
 
+    async def _limit_next_steps(self, principal: Principal, head: Row) -> None:
+        """Ensures that a paused session does not start a later step instead of the one that was removed."""
+        old = load_playback(head)
+        new = replace(old, next_steps=min(old.next_steps, len(await self._pending_positions(head["session_id"]))))
+        if new != old:
+            await self._set_playback(principal, head["session_id"], new)
+
+    async def _set_playback(self, principal: Principal, session_id: str, playback: Playback) -> Sequence[Position]:
+        reason = None if playback.reason is None else playback.reason.value
+        await self._connection.execute(SQL["set_playback"], session_id, playback.playing, playback.next_steps, reason)
+        return await append_events(
+            self._connection, principal.organisation, principal.id, session_id, [playback_event(playback)]
+        )
+
     async def _reorder(self, session_id: str, order: Sequence[int]) -> None:
         await self._connection.execute(SQL["reorder_steps"], session_id, list(order))
 
     async def _record_step_change(
-        self, principal: Principal, session_id: str, step_id: str, event: Event
+        self, principal: Principal, head: Row, step_id: str, event: Event
     ) -> tuple[Step, AcceptedInputs]:
+        session_id = head["session_id"]
         positions = await append_events(self._connection, principal.organisation, principal.id, session_id, [event])
-        accepted = AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=positions)
+        accepted = await self._wake(principal, head, positions)
         return await self._step(principal, session_id, steps.event_id_of(step_id)), accepted
 
     async def _wake(self, principal: Principal, head: Row, positions: Sequence[Position]) -> AcceptedInputs:

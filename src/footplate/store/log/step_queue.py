@@ -70,13 +70,23 @@ def find_early_end(step: ClaimedStep) -> tuple[StepEnd, str] | None:
 
 async def end_unstarted_step(
     connection: Connection, organisation: str, session_id: str, step: ClaimedStep, end: StepEnd, reason: str
-) -> Sequence[Position]:
-    """Ends a step that does not run. The caller holds the head's lock."""
+) -> tuple[Sequence[Position], bool]:
+    """Ends a step that does not run, under the head's lock. Returns whether the session may start another one."""
     await connection.execute(SQL["end_step"], session_id, step.position, end.state)
+    may_start = bool(await connection.fetchval(SQL["consume_next"], session_id))
     new_events = [ended_event(step.id, end.state, reason)]
     if end.pauses:
         new_events.append(await pause(connection, session_id, PauseReason.STEP_FAILED))
-    return await append_events(connection, organisation, None, session_id, new_events)
+    positions = await append_events(connection, organisation, None, session_id, new_events)
+    return positions, may_start and not end.pauses
+
+
+async def end_superseded_step(connection: Connection, organisation: str, session_id: str, step: ClaimedStep) -> None:
+    """Ends a step whose turn waited until a message ended it. The caller holds the head's lock."""
+    new_events = [ended_event(step.id, StepState.CANCELLED, "A message arrived before the result or the decision.")]
+    if step.definition.on_failure is not OnFailure.CONTINUE:
+        new_events.append(await pause(connection, session_id, PauseReason.STEP_FAILED))
+    await append_events(connection, organisation, None, session_id, new_events)
 
 
 async def end_claimed_step(connection: Connection, claim: Claim, step: ClaimedStep, end: StepEnd) -> Sequence[Position]:

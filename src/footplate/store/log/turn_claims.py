@@ -29,7 +29,12 @@ from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
 from footplate.store.log.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.fork_history import ForkHistory
-from footplate.store.log.step_queue import end_unstarted_step, find_early_end, load_claimed_step
+from footplate.store.log.step_queue import (
+    end_superseded_step,
+    end_unstarted_step,
+    find_early_end,
+    load_claimed_step,
+)
 from footplate.store.object_store import Objects
 from footplate.store.resources.limits import LimitStore, lock_limit
 from footplate.store.resources.projects import load_session_projects
@@ -183,8 +188,11 @@ class Claims:
                 return NothingToClaim(positions, retry_after=step["wait_seconds"])
             claimed = await load_claimed_step(connection, session_id, step)
             if claimed is not None and (early_end := find_early_end(claimed)) is not None:
-                positions += await end_unstarted_step(connection, organisation, session_id, claimed, *early_end)
-                if early_end[0].pauses:
+                ended, may_continue = await end_unstarted_step(
+                    connection, organisation, session_id, claimed, *early_end
+                )
+                positions += ended
+                if not may_continue:
                     break
                 continue
             content = content_blocks(await self._load_input_body(step)) if claimed is None else ()
@@ -402,6 +410,7 @@ async def find_unresolved_calls(
 async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
     """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
+    step = await load_claimed_step(connection, turn["session_id"], turn, is_running=True)
     await connection.fetchval(
         SQL["end_turn"],
         turn["session_id"],
@@ -411,8 +420,10 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
         result,
         True,
         False,
-        StepState.COMPLETED,
+        StepState.COMPLETED if step is None else StepState.CANCELLED,
     )
+    if step is not None:
+        await end_superseded_step(connection, turn["organisation"], turn["session_id"], step)
 
 
 def content_blocks(body: JsonObject) -> Sequence[JsonObject]:

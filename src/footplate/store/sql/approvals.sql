@@ -21,9 +21,12 @@ set permissions = jsonb_set(permissions, '{allow}', coalesce(permissions -> 'all
 where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
 
 -- name: turn_authors
--- The author of the message that the turn processes and of each message that joined it, and the member in whose name it runs.
+-- The author of the message or step that the turn processes and of each message that joined it, the member who edited the step,
+-- and the member in whose name the turn runs.
 select e.principal from steps s join events e on e.session_id = s.session_id and e.seq = s.position
 where s.session_id = $1 and s.turn_id = $2
+union
+select edited_by from steps where session_id = $1 and turn_id = $2 and edited_by is not null
 union
 select principal from turns where session_id = $1 and id = $2
 

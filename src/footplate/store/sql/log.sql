@@ -19,7 +19,8 @@ with head as (
     where session_id = $1
     returning seq, entries
 ), active as (
-    insert into active_sessions (session_id, organisation) select $1, $2 where $7 on conflict do nothing
+    insert into active_sessions (session_id, organisation)
+    select $1, $2 where $7 or cardinality(array_remove($12::text[], null)) > 0 on conflict do nothing
 ), batch as (
     select head.seq - cardinality($3::text[]) + n as seq, head.entries, b.*
     from head,

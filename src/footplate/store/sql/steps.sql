@@ -2,6 +2,9 @@
 -- head's lock.
 
 -- name: insert_step
+with active as (
+    insert into active_sessions (session_id, organisation) values ($1, $3) on conflict do nothing
+)
 insert into steps (session_id, position, sort_key, organisation, kind, event_id, when_busy, overrides, context, traceparent, name,
                    definition)
 values ($1, $2, $2, $3, $4, $5, 'wait', $6, '{}', $7, $8, $9)
@@ -25,11 +28,16 @@ from unnest($2::bigint[]) with ordinality as wanted (position, n) join places us
 where s.session_id = $1 and s.position = wanted.position
 
 -- name: edit_step
-update steps set name = $3, definition = $4 where session_id = $1 and position = $2 and state = 'pending'
+update steps set name = $3, definition = $4, edited_by = $5 where session_id = $1 and position = $2 and state = 'pending'
 
 -- name: end_step
 -- Ends a step that has not run.
 update steps set state = $3, not_before = null where session_id = $1 and position = $2 and state = 'pending'
+
+-- name: consume_next
+-- A paused session that skips a step has used one of the steps that it may start. Returns whether it may start another one.
+update session_heads set next_steps = greatest(next_steps - 1, 0) where session_id = $1
+returning playing or next_steps > 0
 
 -- name: retry_step
 -- Puts a failed step back to its place in the queue. The wake flag lets the sweep find the session if Temporal loses its state.
@@ -53,10 +61,11 @@ select playing, next_steps, pause_reason from session_heads where session_id = $
 update session_heads set playing = $2, next_steps = $3, pause_reason = $4 where session_id = $1
 
 -- name: wake_queue
--- Wakes an idle session that may start a step and has one. A session with a turn looks at its queue when the turn ends.
+-- Wakes an idle session that may start a step and has one, or whose turn waits: the claim decides. A running one looks at its
+-- queue when the turn ends.
 with head as (
-    update session_heads h set wake = true, wake_at = coalesce(h.wake_at, now())
-    where session_id = $1 and turn_id is null and (playing or next_steps > 0) and exists (
+    update session_heads h set wake = true, wake_at = coalesce(h.wake_at, now()), waits_for = null
+    where session_id = $1 and status = 'idle' and (playing or next_steps > 0) and exists (
         select from steps q
         where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending')
     returning session_id, organisation, wake
@@ -69,9 +78,8 @@ select wake from head
 -- name: steps
 -- In the order of the queue. The turn has the result.
 select s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name, s.definition, s.attempts, s.not_before,
-       s.turn_id, e.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
+       s.turn_id, s.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
 from steps s
-cross join lateral (select created_at from events where session_id = s.session_id and seq = s.position limit 1) e
 left join turns t on t.session_id = s.session_id and t.id = s.turn_id
 where s.session_id = $1 and s.organisation = $2 and ($3::text[] is null or s.state = any($3))
   and ($4::bigint is null or s.sort_key > $4) and ($6::text is null or s.event_id = $6)
@@ -79,19 +87,18 @@ order by s.sort_key
 limit $5
 
 -- name: step_results
--- The last ended step of each name, with its result.
+-- The last ended step of each name, with its result. Steps that were removed or interrupted do not count.
 select distinct on (s.name) s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name, s.definition, s.attempts,
-       s.not_before, s.turn_id, t.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
+       s.not_before, s.turn_id, s.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
 from steps s left join turns t on t.session_id = s.session_id and t.id = s.turn_id
-where s.session_id = $1 and s.name = any($2::text[]) and s.state not in ('pending', 'running')
+where s.session_id = $1 and s.name = any($2::text[]) and s.state in ('completed', 'failed', 'skipped')
 order by s.name, s.sort_key desc
 
 -- name: external_call
 -- The call that an external step waits for, and the result that was submitted.
-select e.event_id, (
-    select r.body -> 'command' from events r
-    where r.session_id = $1 and r.seq > e.seq and r.type = 'user.custom_tool_result' and r.ref_seq is null
-      and r.body ->> 'custom_tool_use_id' = e.event_id) as submitted
+select e.event_id, r.body as submitted, r.object_key
 from turns t
 join events e on e.session_id = t.session_id and e.seq >= t.first_seq and e.turn_id = t.id and e.type = 'agent.custom_tool_use'
+left join events r on r.session_id = t.session_id and r.seq > e.seq and r.type = 'user.custom_tool_result' and r.ref_seq is null
+    and r.body ->> 'custom_tool_use_id' = e.event_id
 where t.session_id = $1 and t.id = $2

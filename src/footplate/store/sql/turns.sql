@@ -73,7 +73,7 @@ select max(started_at) as started_at from turns where session_id = $1 and status
 -- The author is empty if the sender is disabled and has no successor: then the step has to wait.
 select s.position, s.sort_key, s.event_id, s.overrides, s.context, s.traceparent, s.when_busy, s.kind, s.name, s.definition,
        s.attempts, extract(epoch from s.not_before - now())::float8 as wait_seconds, e.body as input_body,
-       e.object_key as input_object, e.created_at as accepted_at, e.principal as sender_id, acting_principal(e.principal) as author_id,
+       e.object_key as input_object, e.created_at as accepted_at, coalesce(s.edited_by, e.principal) as sender_id, acting_principal(coalesce(s.edited_by, e.principal)) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs,
        case when se.fork is not null then se.created_at end as forked_at
@@ -85,7 +85,7 @@ cross join lateral (
 ) s
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
-left join principals p on p.id = acting_principal(e.principal)
+left join principals p on p.id = acting_principal(coalesce(s.edited_by, e.principal))
 where h.session_id = $1
 
 -- name: wait_for_author
@@ -119,7 +119,9 @@ with head as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at, principal)
     select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second',
-           (select coalesce(nullif(acting_principal(principal), ''), principal) from events where session_id = $1 and seq = $5)
+           (select coalesce(nullif(acting_principal(sender), ''), sender) from (
+               select coalesce(q.edited_by, e.principal) as sender from events e, steps q
+               where e.session_id = $1 and e.seq = $5 and q.session_id = $1 and q.position = $5) senders)
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)

@@ -49,6 +49,8 @@ delete from answers where id in (
 delete from active_sessions where session_id in (
     select h.session_id from active_sessions a join session_heads h on h.session_id = a.session_id
     where a.since < now() - interval '1 minute' and h.status = 'idle' and not h.wake
+      -- Sessions with pending steps count for the limit on queued steps.
+      and not exists (select from steps s where s.session_id = h.session_id and s.sort_key > h.taken_position and s.state = 'pending')
     limit 5000
     for update of h skip locked
 )

@@ -75,6 +75,10 @@ async def retrieve_step(request: Request, session_id: str, step_id: str, princip
 async def edit_step(request: Request, session_id: str, step_id: str, principal: Caller) -> Response:
     """Edits a pending step."""
     body, raw = await read_message_body(request, EditStep)
+    if body.content is not None:
+        content = PromptStep(kind="prompt", content=body.content).to_definition().content
+        sent = Input(type=events.USER_MESSAGE, body={"content": [*content]})
+        await check_input_references(get_services(request), principal, [sent])
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         step, accepted = await unit.edit_step(principal, session_id, step_id, body.apply)

@@ -9,7 +9,9 @@ alter table steps
     add column name       text,
     add column definition json,
     add column attempts   integer not null default 0,
-    add column not_before timestamptz;
+    add column not_before timestamptz,
+    -- The member who edited the step last. It then runs in that member's name.
+    add column edited_by  text;
 update steps set sort_key = position,
     state = case state when 'queued' then 'pending' when 'parked' then 'running' when 'done' then 'completed' else state end;
 alter table steps alter column sort_key set not null, alter column state set default 'pending';
