@@ -37,8 +37,8 @@ def test_a_reference_anywhere_else_is_refused(command: str) -> None:
 
 @pytest.mark.parametrize("value", hostile_values(60, random.Random(1)))
 def test_a_value_is_one_argument_or_refused(value: str) -> None:
-    is_word = not value.startswith(("-", "+")) and value.replace("\n", "").replace("\t", "").isprintable()
-    is_plain = is_word and len(value) < 5000
+    is_argument = not value.startswith(("-", "+")) and value.replace("\n", "").replace("\t", "").isprintable()
+    is_plain = is_argument and len(value) < 5000
     try:
         text = substitute_references(f"printf %s {REF} end", lambda _: value)
     except Permanent:
