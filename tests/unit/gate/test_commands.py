@@ -553,3 +553,11 @@ def test_reading_programs_need_approval_for_other_effects(command: str) -> None:
 )
 def test_reading_programs_may_read(command: str) -> None:
     assert decide_outcome(policy("Bash(npm test *)"), command) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command", ["read 'a[$(rm x)]' < f", "read -a 'a[$(rm x)]'", "getopts a 'b[$(rm x)]'", "read $x"]
+)
+def test_a_variable_name_that_may_run_a_command_needs_approval(command: str) -> None:
+    assert decide_outcome(policy("Bash(read *)", "Bash(getopts *)"), command) == "ask"
+    assert decide_outcome(policy("Bash(read *)"), "read -r line") == "allow"

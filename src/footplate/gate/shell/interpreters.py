@@ -65,11 +65,18 @@ _BUILTIN_CONCERNS: Final = {
 }  # fmt: skip
 
 
+_NAME_BUILTINS: Final = frozenset({"read", "getopts"})
+"""Built-in commands that evaluate a name such as `a[$(command)]`."""
+
+
 def analyse_interpreter(name: str, words: Sequence[Word], stdin: Stdin, effects: ProgramEffects) -> bool:
     """Add the effects of a program that runs code. Returns False if the program is none of these."""
     if (concern := _BUILTIN_CONCERNS.get(name)) is not None:
         _analyse_builtin(name, words, concern, effects)
         return True
+    if name in _NAME_BUILTINS and any("[" in word.text or not word.known for word in words[1:]):
+        effects.add_concern("it evaluates a variable name, which may run a command")
+        return False
     if name in SHELLS:
         _analyse_shell(name, words, stdin, effects)
         return True

@@ -19,11 +19,6 @@ from footplate.gate.shell.nested_commands import collect_effects
 MAX_VALUE_BYTES: Final = 100_000
 """Linux limits one argument of a program to 128 KiB."""
 _FIELD: Final = "command"
-_NAME_BUILTINS: Final = frozenset({
-    "read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local", "readonly", "let",
-    "wait",
-})  # fmt: skip
-"""Built-in commands that evaluate an argument such as `a[$(command)]`."""
 _WORD_ENDS: Final = frozenset(" \t\n;|&)")
 
 
@@ -73,8 +68,6 @@ def _read_template(command: str, references: Sequence[Reference]) -> tuple[dict[
         before, after = template[start - 1 : start], template[start + len(placeholder) :][:1]
         if arguments.count(placeholder) != 1 or before not in {" ", "\t", "\n"} or after not in {"", *_WORD_ENDS}:
             problem = problem or f"{text} is not a whole argument outside of quotes"
-    if any(words[0] in _NAME_BUILTINS and not placeholders.keys().isdisjoint(words) for words in commands):
-        problem = problem or "the command evaluates its arguments as names of variables"
     if problem is not None:
         raise InvalidRequest(
             f"{_FIELD}: a reference to a step cannot be used here: {problem}",
