@@ -263,6 +263,8 @@ def _choices(
             body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
         if operation.path.endswith("/steps"):
             body["steps"] = [SKIPPED_STEP]
+        if operation.path.endswith("/answer"):
+            body["answers"] = {QUESTION_TEXT: "Red"}
         if operation.path.endswith("/move"):
             body["before"] = None
     question = IdRequest(operation, mine, body)
