@@ -28,6 +28,8 @@ RESOURCE: Final = "sesrsc"
 MEMBER: Final = "memb"
 TEAM: Final = "team"
 STEP: Final = "step"
+GROUP: Final = "sgrp"
+BATCH: Final = "sbat"
 
 
 def new_id(prefix: str) -> str:

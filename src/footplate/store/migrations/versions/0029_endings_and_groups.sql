@@ -1,0 +1,50 @@
+-- In the order in which the API locks them, so that the two do not wait for each other.
+lock table session_heads, sessions in access exclusive mode;
+
+-- A session that has ended accepts nothing more. It can be read and forked. `ends_when_done`: it ends by itself when its queue
+-- is empty. A member of a group is the child of a session, or a job of a batch.
+alter table sessions
+    add column ends_when_done boolean not null default false,
+    add column ended_at       timestamptz,
+    add column end_outcome    text check (end_outcome in ('completed', 'failed', 'cancelled', 'expired')),
+    add column end_reason     text,
+    add column ended_by       text,
+    add column group_id       text,
+    add column group_index    integer;
+create unique index sessions_of_group on sessions (group_id, group_index) where group_id is not null;
+
+-- How the session ends when its running turn has ended. A client asked for it while the turn was running.
+alter table session_heads add column end_request json;
+
+-- Sessions that were started together and are waited for together: the children of a session, or a batch.
+create table session_groups (
+    id                text primary key,
+    organisation      text not null,
+    kind              text not null check (kind in ('children', 'batch')),
+    name              text,
+    principal         text not null,
+    -- The session and the turn that started the children. Null for a batch.
+    parent_session_id text,
+    parent_turn_id    text,
+    -- The call of the parent that started the children. A repeated call finds its group.
+    started_by        text,
+    -- The call of the parent whose result the group is. Null: no call waits for it.
+    waited_for_by     text,
+    -- 1 for the children of a session that is no child itself.
+    depth             integer not null default 0,
+    -- How many members may run at once. Null: no limit.
+    max_running       integer,
+    definition        json not null default '{}',
+    total             integer not null,
+    -- The numbers of members that have started and ended, so that the end of a member costs the same in every group.
+    started           integer not null default 0,
+    completed         integer not null default 0,
+    failed            integer not null default 0,
+    cancelled         integer not null default 0,
+    created_at        timestamptz not null default now(),
+    cancelled_at      timestamptz,
+    ended_at          timestamptz
+) with (fillfactor = 50);
+create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
+create index groups_of_parent on session_groups (parent_session_id) where ended_at is null and parent_session_id is not null;
+create index batches on session_groups (organisation, id) where kind = 'batch';
