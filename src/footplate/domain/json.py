@@ -1,4 +1,4 @@
-"""Types for JSON values, and functions that clean a value for a JSONB column.
+"""Types for JSON values, and functions that read a value of unknown type or clean it for a JSONB column.
 
 PostgreSQL's JSONB rejects NUL and lone surrogates, and the output of a tool may contain both. These characters are
 replaced by a visible character. Callers that need the exact bytes must store them in the object store.
@@ -35,6 +35,16 @@ def clean(value: Json) -> Json:
 
 def clean_object(value: Mapping[str, Json]) -> JsonObject:
     return {clean_text(key): clean(item) for key, item in value.items()}
+
+
+def as_object(value: object) -> JsonObject:
+    """Return the value if it is an object, otherwise an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_objects(value: object) -> list[JsonObject]:
+    """Return the objects in the value, if it is a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _has_surrogate(text: str) -> bool:

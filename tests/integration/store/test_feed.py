@@ -214,7 +214,7 @@ async def test_old_changes_are_deleted_from_the_start_of_the_feed(cell: Cell, pr
     session_id = await cell.session(principal)
     await append_events(cell, principal, session_id, *(events.status_running() for _ in range(5)))
     async with cell.database.connection() as connection:
-        # Not numbered yet: the sweep numbers changes of a feed that nobody reads.
+        # Not numbered yet: the sweep numbers changes of a feed without a reader.
         for seq, days in ((0, 9), (1, 8), (2, 1), (3, 9), (4, 0), (5, 0)):
             await connection.execute(
                 "update feed_pending set created_at = now() - $3 * interval '1 day' where session_id = $1 and seq = $2",

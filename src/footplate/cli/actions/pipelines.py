@@ -66,7 +66,7 @@ async def _add_steps(
     try:
         return started.session_id, started.after, [*await client.steps.add(started.session_id, pipeline.to_wire())]
     except ApiError:
-        with suppress(ClientError):  # nobody needs the empty session
+        with suppress(ClientError):  # the empty session is not needed
             await client.sessions.delete(started.session_id)
         raise
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from footplate.domain.agents import mcp_servers as mcp
 from footplate.domain.agents.mcp_servers import McpServer
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.policy.permissions import TOOL_NAMES
 from footplate.domain.projects.project import SessionProject
 from footplate.domain.sessions.questions import ASK_USER
@@ -110,8 +110,8 @@ class ResolvedConfig:
 def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
     """Merge the session's copy of the agent with a turn's overrides, which take precedence."""
     merged: dict[str, Json] = {**agent, **overrides}
-    limits = _object(merged.get("limits"))
-    model = _object(merged.get("model"))
+    limits = as_object(merged.get("limits"))
+    model = as_object(merged.get("model"))
     built_in, custom = _split_tools(merged.get("tools"))
     return ResolvedConfig(
         harness=str(merged.get("harness") or default_harness),
@@ -121,15 +121,15 @@ def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, 
         custom_tools=custom,
         mcp_servers=mcp.read_agent_servers(merged.get("mcp_servers"), merged.get("tools")),
         max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
-        model_parameters=_object(merged.get("model_parameters")),
+        model_parameters=as_object(merged.get("model_parameters")),
         agent_id=str(agent.get("id") or ""),
         agent_version=_integer(agent.get("version"), 0),
         max_retries=_optional_integer(limits.get("max_retries")),
         timeout_seconds=_optional_number(limits.get("timeout_seconds")),
         subagents=tuple(
-            _resolve_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))
+            _resolve_subagent(member) for member in as_objects(as_object(merged.get("multiagent")).get("agents"))
         ),
-        permissions=_object(merged.get("permissions")),
+        permissions=as_object(merged.get("permissions")),
         policies=_collect_policies(merged.get("tools")),
     )
 
@@ -147,18 +147,18 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         else (),
         mcp_servers=mcp.load_servers(stored.get("mcp_servers")),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
-        model_parameters=_object(stored.get("model_parameters")),
+        model_parameters=as_object(stored.get("model_parameters")),
         agent_id=str(stored.get("agent_id") or ""),
         agent_version=_integer(stored.get("agent_version"), 0),
-        environment=_object(stored.get("environment")),
+        environment=as_object(stored.get("environment")),
         mode=str(stored.get("mode") or "interactive"),
         max_retries=_optional_integer(stored.get("max_retries")),
         timeout_seconds=_optional_number(stored.get("timeout_seconds")),
         projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
         if isinstance(projects, list)
         else (),
-        subagents=tuple(_load_subagent(item) for item in _objects(stored.get("subagents"))),
-        permissions=_object(stored.get("permissions")),
+        subagents=tuple(_load_subagent(item) for item in as_objects(stored.get("subagents"))),
+        permissions=as_object(stored.get("permissions")),
         policies=_texts(stored.get("policies")),
     )
 
@@ -187,7 +187,7 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
         system=str(stored["system"]),
         tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
-        permissions=_object(stored.get("permissions")),
+        permissions=as_object(stored.get("permissions")),
         policies=_texts(stored.get("policies")),
     )
 
@@ -200,10 +200,10 @@ def fill_default_policies(definition: JsonObject) -> JsonObject:
     filled = {**definition}
     if isinstance(tools := filled.get("tools"), list):
         filled["tools"] = [_fill_toolset_policies(tool) if isinstance(tool, dict) else tool for tool in tools]
-    if multiagent := _object(filled.get("multiagent")):
+    if multiagent := as_object(filled.get("multiagent")):
         filled["multiagent"] = {
             **multiagent,
-            "agents": [fill_default_policies(member) for member in _objects(multiagent.get("agents"))],
+            "agents": [fill_default_policies(member) for member in as_objects(multiagent.get("agents"))],
         }
     return filled
 
@@ -228,8 +228,8 @@ def _fill_toolset_policies(tool: JsonObject) -> JsonObject:
     configs = tool.get("configs")
     return {
         **tool,
-        "configs": [{**default_fields, **config} for config in _objects(configs)],
-        "default_config": {**default_fields, **_object(tool.get("default_config"))},
+        "configs": [{**default_fields, **config} for config in as_objects(configs)],
+        "default_config": {**default_fields, **as_object(tool.get("default_config"))},
     }
 
 
@@ -267,11 +267,11 @@ def _collect_policies(tools: Json) -> dict[str, str]:
     of the server's individual tools.
     """
     policies: dict[str, str] = {}
-    for tool in _objects(tools):
+    for tool in as_objects(tools):
         default_policy = _policy_type(tool.get("default_config"))
         tool_policies = {
             str(config.get("name")): policy
-            for config in _objects(tool.get("configs"))
+            for config in as_objects(tool.get("configs"))
             if (policy := _policy_type(config)) is not None
         }
         if tool.get("type") == TOOLSET:
@@ -287,8 +287,8 @@ def _collect_policies(tools: Json) -> dict[str, str]:
 
 
 def _policy_type(config: Json) -> str | None:
-    policy = _object(config).get("permission_policy")
-    kind = _object(policy).get("type")
+    policy = as_object(config).get("permission_policy")
+    kind = as_object(policy).get("type")
     return kind if isinstance(kind, str) else None
 
 
@@ -296,31 +296,22 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
     return CustomTool(
         name=str(tool.get("name")),
         description=str(tool.get("description") or ""),
-        input_schema=_object(tool.get("input_schema")),
+        input_schema=as_object(tool.get("input_schema")),
     )
 
 
 def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
     if name == ASK_USER:  # a field of its own: clients of the reference API know no such name of a tool
         return toolset.get(ASK_USER) is True
-    default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
-    configs = toolset.get("configs")
-    for config in configs if isinstance(configs, list) else []:
-        if isinstance(config, dict) and config.get("name") == name:
+    default = name not in WEB_TOOLS and as_object(toolset.get("default_config")).get("enabled", True)
+    for config in as_objects(toolset.get("configs")):
+        if config.get("name") == name:
             return bool(config.get("enabled", default))
     return bool(default)
 
 
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _texts(value: Json) -> dict[str, str]:
-    return {name: str(text) for name, text in _object(value).items()}
+    return {name: str(text) for name, text in as_object(value).items()}
 
 
 def _integer(value: Json, default: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, as_object
 from footplate.domain.network.command_network_access import AllowedHost, Network
 
 _INSTALL: Final[Mapping[str, Callable[[str], str]]] = {
@@ -66,7 +66,7 @@ class Backend:
 
 def load_environment_config(stored: Mapping[str, Json]) -> EnvironmentConfig:
     """Load a stored configuration, which has the form of the API. An empty one requests nothing."""
-    networking, packages = _object(stored.get("networking")), _object(stored.get("packages"))
+    networking, packages = as_object(stored.get("networking")), as_object(stored.get("packages"))
     requested = {manager: _texts(packages.get(manager)) for manager in PACKAGE_MANAGERS}
     return EnvironmentConfig(
         limited=networking.get("type") == "limited",
@@ -149,10 +149,6 @@ def _host_refusal(backend: Backend) -> str:
 def _refusal(field_name: str, reason: str) -> InvalidRequest:
     help_text = "Remove it, or ask the operator what FOOTPLATE_ENVIRONMENT and the related settings allow."
     return InvalidRequest(f"{field_name}: {reason}", field=field_name, help_text=help_text)
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _texts(value: Json) -> tuple[str, ...]:

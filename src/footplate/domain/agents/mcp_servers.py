@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_object, as_objects
 
 TOOLSET: Final = "mcp_toolset"
 PREFIX: Final = "mcp__"
@@ -62,10 +62,10 @@ class ToolNames:
 
 def read_agent_servers(servers: Json, tools: Json) -> tuple[McpServer, ...]:
     """Read the servers of an agent definition. A server without a toolset offers no tools and is not contacted."""
-    toolsets = {str(tool.get("mcp_server_name")): tool for tool in _objects(tools) if tool.get("type") == TOOLSET}
+    toolsets = {str(tool.get("mcp_server_name")): tool for tool in as_objects(tools) if tool.get("type") == TOOLSET}
     return tuple(
         _build_server(server, toolsets[str(server.get("name"))])
-        for server in _objects(servers)
+        for server in as_objects(servers)
         if str(server.get("name")) in toolsets
     )
 
@@ -77,27 +77,20 @@ def load_servers(stored: Json) -> tuple[McpServer, ...]:
             name=str(server.get("name")),
             url=str(server.get("url")),
             enabled=bool(server.get("enabled")),
-            tools={name: bool(on) for name, on in _object(server.get("tools")).items()},
+            tools={name: bool(on) for name, on in as_object(server.get("tools")).items()},
         )
-        for server in _objects(stored)
+        for server in as_objects(stored)
     )
 
 
 def _build_server(server: JsonObject, toolset: JsonObject) -> McpServer:
-    default = bool(_object(toolset.get("default_config")).get("enabled", True))
+    default = bool(as_object(toolset.get("default_config")).get("enabled", True))
     return McpServer(
         name=str(server.get("name")),
         url=str(server.get("url")),
         enabled=default,
         tools={
-            str(config.get("name")): bool(config.get("enabled", default)) for config in _objects(toolset.get("configs"))
+            str(config.get("name")): bool(config.get("enabled", default))
+            for config in as_objects(toolset.get("configs"))
         },
     )
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}

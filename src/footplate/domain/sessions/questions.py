@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_objects
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 
@@ -102,13 +102,11 @@ def _join(reply: Mapping[str, str]) -> str:
 
 
 def _by_text(call_input: Mapping[str, Json]) -> dict[str, JsonObject]:
-    items = call_input.get("questions")
-    return {str(item.get("question")): item for item in items or () if isinstance(item, dict)}  # type: ignore[union-attr]
+    return {str(item.get("question")): item for item in as_objects(call_input.get("questions"))}
 
 
 def _labels(item: Mapping[str, Json]) -> list[str]:
-    options = item.get("options")
-    return [str(option.get("label")) for option in options or () if isinstance(option, dict)]  # type: ignore[union-attr]
+    return [str(option.get("label")) for option in as_objects(item.get("options"))]
 
 
 def _to_text(value: object) -> str:

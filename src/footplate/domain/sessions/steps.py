@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from footplate.domain import ids
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 
@@ -97,13 +97,12 @@ class StepDefinition:
 
     @classmethod
     def load(cls, kind: str, name: str | None, stored: Mapping[str, Json]) -> "StepDefinition":
-        content = stored.get("content")
         condition, timeout = stored.get("condition"), stored.get("timeout_seconds")
         attempts = stored.get("max_attempts")
         return cls(
             kind=StepKind(kind),
             name=name,
-            content=tuple(block for block in content if isinstance(block, dict)) if isinstance(content, list) else (),
+            content=tuple(as_objects(stored.get("content"))),
             command=str(stored.get("command") or ""),
             instructions=str(stored.get("instructions") or ""),
             condition=condition if isinstance(condition, str) else None,
@@ -136,6 +135,8 @@ class Step:
 
     id: str
     session_id: str
+    position: int
+    """The position of the event that created it."""
     sort_key: int
     state: StepState
     definition: StepDefinition
@@ -195,15 +196,12 @@ def _state_after(outcome: TurnOutcome) -> StepState:
 
 def result_fields(step: Step) -> JsonObject:
     """Return the result of an ended step, with the fields that references and conditions use."""
-    stored = step.result or {}
-    data = stored.get("data")
-    command = data.get("command") if isinstance(data, dict) else None
-    command = command if isinstance(command, dict) else {}
+    stored, command = step.result or {}, _command_of(step)
     seconds = (step.ended_at - step.started_at).total_seconds() if step.started_at and step.ended_at else 0.0
     return {
         "status": step.state.value,
-        "stdout": _stream_text(command.get("stdout")),
-        "stderr": _stream_text(command.get("stderr")),
+        "stdout": stream_text(command.get("stdout")),
+        "stderr": stream_text(command.get("stderr")),
         "exit_code": command.get("exit_code"),
         "duration_ms": command.get("duration_ms") or round(seconds * 1000),
         "error_message": command.get("error") or stored.get("error"),
@@ -211,17 +209,19 @@ def result_fields(step: Step) -> JsonObject:
     }
 
 
-def _stream_text(stream: object) -> str:
-    return str(stream.get("text") or "") if isinstance(stream, dict) else ""
+def stream_text(stream: object) -> str:
+    """Return the text of a result's `stdout` or `stderr`."""
+    return str(as_object(stream).get("text") or "")
 
 
 def object_of_stream(step: Step, name: str) -> str | None:
     """Return the key of the object with a stream's complete output, if the result has only a part of it."""
-    data = (step.result or {}).get("data")
-    command = data.get("command") if isinstance(data, dict) else None
-    stream = command.get(name) if isinstance(command, dict) else None
-    key = stream.get("object") if isinstance(stream, dict) else None
+    key = as_object(_command_of(step).get(name)).get("object")
     return key if isinstance(key, str) else None
+
+
+def _command_of(step: Step) -> JsonObject:
+    return as_object(as_object((step.result or {}).get("data")).get("command"))
 
 
 def started_event(step: ClaimedStep) -> Event:

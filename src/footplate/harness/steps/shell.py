@@ -11,7 +11,7 @@ from typing import Final
 
 from footplate import failpoints
 from footplate.domain.errors import HandOver, Permanent
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.ports.harness import CommandResult, FullOutput, TurnContext
 from footplate.domain.sessions import events as ev
@@ -103,7 +103,7 @@ class _CommandRun:
         if not approvals.is_approved(decision):
             return await self._record(use, builtin_tools.failed_output(approvals.denial_message(decision)), "denied")
         shown = use.body.get("input")  # not built anew: results of other steps may have changed since
-        call_input = approvals.edited_input(decision) or (shown if isinstance(shown, dict) else {})
+        call_input = approvals.edited_input(decision) or as_object(shown)
         await turn.environment.ensure_open()
         await failpoints.hit("before_intent")
         gated = await turn.gate.decide(TOOL, call_input)
@@ -162,7 +162,7 @@ def _long_outputs(result: CommandResult) -> Mapping[str, FullOutput]:
 
 def _outcome_of(result: Event) -> TurnOutcome:
     command, content = result.body.get("command"), result.body.get("content")
-    details: JsonObject = command if isinstance(command, dict) else {}
+    details = as_object(command)
     text = _text_of(content if isinstance(content, list) else [])
     return TurnOutcome(
         status=TurnStatus.COMPLETED,
@@ -176,7 +176,7 @@ def _outcome_of(result: Event) -> TurnOutcome:
 
 def _command_details(outcome: TurnOutcome) -> JsonObject:
     command = outcome.data.get("command")
-    return command if isinstance(command, dict) else {}
+    return as_object(command)
 
 
 def _failure_text(details: Mapping[str, Json]) -> str:
@@ -189,7 +189,7 @@ def _failure_text(details: Mapping[str, Json]) -> str:
 
 
 def _text_of(content: Sequence[Json]) -> str:
-    return "\n".join(str(block.get("text") or "") for block in content if isinstance(block, dict))
+    return "\n".join(str(block.get("text") or "") for block in as_objects(content))
 
 
 def _command_of(content: Sequence[JsonObject]) -> str:

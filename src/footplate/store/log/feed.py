@@ -58,7 +58,7 @@ class Feed:
 
 
 class FeedExpiry:
-    """Deletes old changes from all feeds. First numbers every change, also of organisations whose feed nobody reads: a
+    """Deletes old changes from all feeds. First numbers every change, also of organisations whose feed has no reader: a
     client that resumes later must be able to tell that changes are missing.
     """
 

@@ -6,6 +6,7 @@ pending; a claim takes the same lock, so a step that starts at the same time eit
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import orjson
 
@@ -26,7 +27,7 @@ from footplate.store.resources.limits import LimitUnitOfWork
 from footplate.store.row_mapping import Row
 from footplate.telemetry import traces
 
-MAX_DEFINITION_BYTES = 60_000
+MAX_DEFINITION_BYTES: Final = 60_000
 
 
 async def read_steps(
@@ -46,7 +47,7 @@ async def read_steps(
         list(states) or None,
         after,
         limit,
-        None if step_id is None else steps.event_id_of(step_id),
+        None if step_id is None else [steps.event_id_of(step_id)],
     )
     return [load_step(row) for row in rows]
 
@@ -105,7 +106,10 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
             added = [position.seq for position in positions]
             await self._reorder(session_id, _insert_before(pending, added, steps.event_id_of(before), before))
         accepted = await self._wake(principal, head, positions)
-        return [await self._step(principal, session_id, event.id) for event in new_events], accepted
+        rows = await self._connection.fetch(
+            SQL["steps"], session_id, principal.organisation, None, None, None, [event.id for event in new_events]
+        )
+        return [load_step(row) for row in rows], accepted
 
     async def edit_step(
         self, principal: Principal, session_id: str, step_id: str, change: Callable[[Step], StepDefinition]
@@ -122,7 +126,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         await self._connection.execute(
             SQL["edit_step"],
             session_id,
-            await self._position(session_id, step_id),
+            old.position,
             new.name,
             new.dump(),
             principal.id,
@@ -148,13 +152,13 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
 
     async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]:
         head = await self._lock_queue(principal, session_id)
-        await self._pending_step(principal, session_id, step_id)
-        position = await self._position(session_id, step_id)
-        await self._connection.execute(SQL["end_step"], session_id, position, StepState.CANCELLED)
-        await self._limit_next_steps(principal, head)
-        return await self._record_step_change(
+        step = await self._pending_step(principal, session_id, step_id)
+        await self._connection.execute(SQL["end_step"], session_id, step.position, StepState.CANCELLED)
+        limited = await self._limit_next_steps(principal, head)
+        removed, accepted = await self._record_step_change(
             principal, head, step_id, ended_event(step_id, StepState.CANCELLED, "Removed from the queue.")
         )
+        return removed, replace(accepted, positions=[*limited, *accepted.positions])
 
     async def submit_result(
         self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
@@ -181,7 +185,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
             type=events.USER_CUSTOM_TOOL_RESULT,
             body={
                 "custom_tool_use_id": row["event_id"],
-                "content": [events.text_block(str(result.get("stdout") or result.get("error") or ""))],
+                "content": [events.text_block(_result_text(result))],
                 "is_error": is_error,
                 "command": result,
                 "step_id": step_id,
@@ -219,7 +223,9 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         return head
 
     async def _step(self, principal: Principal, session_id: str, event_id: str) -> Step:
-        row = await self._connection.fetchrow(SQL["steps"], session_id, principal.organisation, None, None, 1, event_id)
+        row = await self._connection.fetchrow(
+            SQL["steps"], session_id, principal.organisation, None, None, None, [event_id]
+        )
         if row is None:
             raise NotFound("step", steps.step_id_of(event_id))
         return load_step(row)
@@ -238,15 +244,11 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         rows = await self._connection.fetch(SQL["pending_steps"], session_id)
         return {row["event_id"]: row["position"] for row in rows}
 
-    async def _position(self, session_id: str, step_id: str) -> int:
-        return (await self._pending_positions(session_id))[steps.event_id_of(step_id)]
-
-    async def _limit_next_steps(self, principal: Principal, head: Row) -> None:
+    async def _limit_next_steps(self, principal: Principal, head: Row) -> Sequence[Position]:
         """Ensures that a paused session does not start a later step instead of the one that was removed."""
         old = load_playback(head)
         new = replace(old, next_steps=min(old.next_steps, len(await self._pending_positions(head["session_id"]))))
-        if new != old:
-            await self._set_playback(principal, head["session_id"], new)
+        return () if new == old else await self._set_playback(principal, head["session_id"], new)
 
     async def _set_playback(self, principal: Principal, session_id: str, playback: Playback) -> Sequence[Position]:
         reason = None if playback.reason is None else playback.reason.value
@@ -276,6 +278,10 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
             positions=positions,
             wake=bool(wake) and not head["wake"],
         )
+
+
+def _result_text(result: JsonObject) -> str:
+    return steps.stream_text(result.get("stdout")) or str(result.get("error") or "")
 
 
 def _insert_before(pending: dict[str, int], added: Sequence[int], event_id: str, step_id: str) -> list[int]:

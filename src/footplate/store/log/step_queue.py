@@ -81,12 +81,14 @@ async def end_unstarted_step(
     return positions, may_start and not end.pauses
 
 
-async def end_superseded_step(connection: Connection, organisation: str, session_id: str, step: ClaimedStep) -> None:
+async def end_superseded_step(
+    connection: Connection, organisation: str, session_id: str, step: ClaimedStep
+) -> Sequence[Position]:
     """Ends a step whose turn waited until a message ended it. The caller holds the head's lock."""
     new_events = [ended_event(step.id, StepState.CANCELLED, "A message arrived before the result or the decision.")]
     if step.definition.on_failure is not OnFailure.CONTINUE:
         new_events.append(await pause(connection, session_id, PauseReason.STEP_FAILED))
-    await append_events(connection, organisation, None, session_id, new_events)
+    return await append_events(connection, organisation, None, session_id, new_events)
 
 
 async def end_claimed_step(connection: Connection, claim: Claim, step: ClaimedStep, end: StepEnd) -> Sequence[Position]:
@@ -125,6 +127,7 @@ def load_step(row: Row) -> Step:
     return Step(
         id=steps.step_id_of(row["event_id"]),
         session_id=row["session_id"],
+        position=row["position"],
         sort_key=row["sort_key"],
         state=StepState(row["state"]),
         definition=definition,

@@ -15,7 +15,7 @@ from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.files.snapshots import SessionFiles
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_objects
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
@@ -172,10 +172,12 @@ class Claims:
             if step is None or step["when_busy"] == WhenBusy.WAIT:
                 return await self._update_pending_calls(connection, head, turn, remaining)
             content = content_blocks(await self._load_input_body(step))
-            await _supersede_turn(connection, head, turn)
+            positions = await _supersede_turn(connection, head, turn)
             claim = await self._begin_turn(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
-            return replace(claim, superseded_harness=turn["config"]["harness"])
+            return replace(
+                claim, superseded_harness=turn["config"]["harness"], positions=[*positions, *claim.positions]
+            )
         return await self._start_next_step(connection, head, organisation, session_id, worker)
 
     async def _start_next_step(
@@ -407,7 +409,7 @@ async def find_unresolved_calls(
     return [event_id for event_id in calls if event_id not in resolved]
 
 
-async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
+async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Sequence[Position]:
     """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
     step = await load_claimed_step(connection, turn["session_id"], turn, is_running=True)
@@ -422,10 +424,10 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> None:
         False,
         StepState.COMPLETED if step is None else StepState.CANCELLED,
     )
-    if step is not None:
-        await end_superseded_step(connection, turn["organisation"], turn["session_id"], step)
+    if step is None:
+        return ()
+    return await end_superseded_step(connection, turn["organisation"], turn["session_id"], step)
 
 
 def content_blocks(body: JsonObject) -> Sequence[JsonObject]:
-    content = body.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return as_objects(body.get("content"))

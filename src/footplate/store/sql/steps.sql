@@ -82,7 +82,7 @@ select s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name
 from steps s
 left join turns t on t.session_id = s.session_id and t.id = s.turn_id
 where s.session_id = $1 and s.organisation = $2 and ($3::text[] is null or s.state = any($3))
-  and ($4::bigint is null or s.sort_key > $4) and ($6::text is null or s.event_id = $6)
+  and ($4::bigint is null or s.sort_key > $4) and ($6::text[] is null or s.event_id = any($6))
 order by s.sort_key
 limit $5
 

@@ -1,4 +1,4 @@
-"""Remembers which organisations' feeds have readers, so that a turn sends no notification that nobody receives.
+"""Remembers which organisations' feeds have readers, so that a turn sends no notification without a reader.
 
 API processes announce the feeds that their clients read, again and again. An announcement that is lost delays changes
 by a second: readers of a feed also check the database.

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from footplate.api.wire.request_base import Body, Text, optional_timestamp, timestamp
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.sessions.questions import default_reply
 
@@ -21,9 +21,7 @@ class QuestionReply(Body):
 
 
 def serialize_question(question: Approval) -> JsonObject:
-    call_input = question.body.get("input")
-    call_input = call_input if isinstance(call_input, dict) else {}
-    items = call_input.get("questions")
+    call_input = as_object(question.body.get("input"))
     return {
         "id": question.id,
         "type": "question",
@@ -31,9 +29,7 @@ def serialize_question(question: Approval) -> JsonObject:
         "session_id": question.session_id,
         "session_title": question.title,
         "turn_id": question.turn_id,
-        "questions": [_serialize_item(item) for item in items if isinstance(item, dict)]
-        if isinstance(items, list)
-        else [],
+        "questions": [_serialize_item(item) for item in as_objects(call_input.get("questions"))],
         "default": {**default_reply(call_input)} or None,
         "answers": question.reply,
         "created_at": timestamp(question.created_at),
@@ -44,17 +40,13 @@ def serialize_question(question: Approval) -> JsonObject:
 
 
 def _serialize_item(item: JsonObject) -> Json:
-    options = item.get("options")
     return {
         "question": item.get("question"),
         "header": item.get("header"),
         "options": [
             {name: option.get(name) for name in ("label", "description", "preview")}
-            for option in options
-            if isinstance(option, dict)
-        ]
-        if isinstance(options, list)
-        else [],
+            for option in as_objects(item.get("options"))
+        ],
         "multi_select": item.get("multi_select") is True,
         "allow_free_text": item.get("allow_free_text") is not False,
     }
