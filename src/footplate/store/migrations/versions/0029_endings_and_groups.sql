@@ -10,7 +10,14 @@ alter table sessions
     add column end_reason     text,
     add column ended_by       text,
     add column group_id       text,
-    add column group_index    integer;
+    add column group_index    integer,
+    -- The name of the member in its group: the `custom_id` of a job, or the name of a child.
+    add column group_name     text,
+    -- How many members had ended when this one did, including it. Assigned under the lock of the group's row, so the results of a
+    -- group can be read in this order, and none appears before one that was read.
+    add column group_end      integer,
+    -- The engine's priority of the session's turns: 1 is the highest, 5 the lowest. Null: 3, the engine's default.
+    add column priority       smallint;
 create unique index sessions_of_group on sessions (group_id, group_index) where group_id is not null;
 
 -- How the session ends when its running turn has ended. A client asked for it while the turn was running.
@@ -23,6 +30,9 @@ create table session_groups (
     kind              text not null check (kind in ('children', 'batch')),
     name              text,
     principal         text not null,
+    -- Who can see a batch. Its sessions have their own columns. An owner that is null is the principal.
+    owner             text,
+    visible_to        text not null default 'organisation',
     -- The session and the turn that started the children. Null for a batch.
     parent_session_id text,
     parent_turn_id    text,
