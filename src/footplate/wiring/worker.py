@@ -16,6 +16,7 @@ from footplate.domain.errors import NotFound
 from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.session_outputs import OutputLimits
 from footplate.domain.ports.engine import LiveTurn
+from footplate.domain.sessions.groups import ChildLimits
 from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
@@ -41,6 +42,7 @@ from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.log.feed import FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.file_snapshots import SnapshotHistory
+from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
@@ -159,6 +161,15 @@ async def run(settings: Settings) -> None:
                     FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)
                 ),
                 snapshot_each_call=settings.snapshots == "calls",
+                children=ChildSessionStore(
+                    database,
+                    objects,
+                    limits=limits,
+                    child_limits=ChildLimits(
+                        max_depth=settings.child_depth, max_sessions=settings.child_sessions
+                    ),
+                ),
+                waker=waker,
                 models=models,
                 find_harness=harnesses.get,
                 lease=lease,

@@ -22,7 +22,8 @@ from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOut
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
-from footplate.domain.sessions.steps import ClaimedStep
+from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
+from footplate.domain.sessions.steps import ClaimedStep, WaitFor
 from footplate.domain.sessions.turns import TurnOutcome
 
 
@@ -161,6 +162,26 @@ class TurnStore(Protocol):
         """
 
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+
+
+class ChildStore(Protocol):
+    """The children of sessions. See `ChildSessions`, which a harness uses."""
+
+    async def spawn(
+        self,
+        claim: Claim,
+        call_id: str,
+        requests: Sequence[ChildRequest],
+        *,
+        max_running: int | None = None,
+        wait_for: WaitFor = WaitFor.ALL,
+    ) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+        """Return also the sessions that have to be woken. Raises `Fenced`, and `Refused` if a limit is reached."""
+
+    async def find_result(self, claim: Claim, group_id: str) -> GroupResult | None: ...
+    async def wait(self, claim: Claim, call_id: str, group_id: str) -> GroupResult | None: ...
+    async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
+        """Return whether the child has to be woken."""
 
 
 class RuleStore(Protocol):

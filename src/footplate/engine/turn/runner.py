@@ -19,6 +19,7 @@ from footplate.domain.files.attachments import AttachmentSources
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.engine import (
+    ChildStore,
     Claim,
     ClaimStore,
     Environments,
@@ -32,6 +33,7 @@ from footplate.domain.ports.engine import (
     OutputDirectories,
     Trees,
     TurnStore,
+    Waker,
 )
 from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
@@ -40,6 +42,7 @@ from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.lazy_environment import LazyEnvironment
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
 from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
@@ -104,6 +107,9 @@ class TurnServices:
     """Take snapshots after each call, not only at the start and the end of a turn."""
     attachment_sources: AttachmentSources = field(default_factory=NoAttachmentSources)
     """Loads attachments that inputs refer to."""
+    children: ChildStore | None = None
+    """None: sessions cannot start others. Requires `waker`."""
+    waker: Waker | None = None
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -369,8 +375,16 @@ class _Turn:
             project_instructions=await load_instructions(self._services.trees, claim),
             warm_process=warm_process,
             keep_warm=self._keep_warm,
+            children=self._children,
         )
         return context, hooks
+
+    @property
+    def _children(self) -> TurnChildren | None:
+        services = self._services
+        if services.children is None or services.waker is None:
+            return None
+        return TurnChildren(services.children, services.waker, self._claim)
 
     async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:

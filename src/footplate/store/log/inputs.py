@@ -345,8 +345,10 @@ async def append_events(
     principal_id: str | None,
     session_id: str,
     new_events: Sequence[Event],
+    *,
+    wake: bool = False,
 ) -> Sequence[Position]:
-    """Appends events without an epoch. The caller holds the head's lock."""
+    """Appends events without an epoch, and sets the wake flag if asked to. The caller holds the head's lock."""
     nothing = [None] * len(new_events)
     rows = await connection.fetch(
         SQL["append_input"],
@@ -356,7 +358,7 @@ async def append_events(
         [event.type for event in new_events],
         [_json_text(event.body) for event in new_events],
         [True] * len(new_events),
-        False,
+        wake,
         False,
         principal_id,
         [],

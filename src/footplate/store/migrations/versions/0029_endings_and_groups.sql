@@ -36,6 +36,8 @@ create table session_groups (
     -- The session and the turn that started the children. Null for a batch.
     parent_session_id text,
     parent_turn_id    text,
+    -- The session that is no child itself, above the parent or the parent.
+    root_session_id   text,
     -- The call of the parent that started the children. A repeated call finds its group.
     started_by        text,
     -- The call of the parent whose result the group is. Null: no call waits for it.
@@ -56,5 +58,14 @@ create table session_groups (
     ended_at          timestamptz
 ) with (fillfactor = 50);
 create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
-create index groups_of_parent on session_groups (parent_session_id) where ended_at is null and parent_session_id is not null;
+create index groups_of_parent on session_groups (parent_session_id) where parent_session_id is not null;
+create index unsettled_groups on session_groups (root_session_id)
+    where parent_session_id is not null and completed + failed + cancelled < total;
 create index batches on session_groups (organisation, id) where kind = 'batch';
+
+-- A child starts with the files of its parent, but not with its log. It needs the packs of its parent's snapshots. An ancestor may
+-- have a shorter log than a descendant, so its last position does not identify it.
+alter table stretches
+    add column files_only boolean not null default false,
+    drop constraint stretches_pkey,
+    add primary key (session_id, owner);
