@@ -77,6 +77,8 @@ class Claim:
     """In a fork: when it was created. Older resources come from its parent."""
     step: ClaimedStep | None = None
     """The step of the queue that the turn runs. None: it processes a message that was sent as an event."""
+    ends_when_done: bool = False
+    """Whether the session ends with this turn if nothing else is pending."""
     frees_turn_slot: bool = False
     """Whether a turn of the organisation may wait for the end of this one, because concurrent turns are limited."""
 
@@ -88,6 +90,8 @@ class NothingToClaim:
     positions: Sequence[Position] = ()
     retry_after: float | None = None
     """Seconds until the next step may run again after a failure."""
+    to_wake: Sequence[tuple[str, str]] = ()
+    """As for `FinishedTurn`: the last steps of the session were skipped, so it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class FinishedTurn:
     """Whether the session has more work."""
     retry_after: float | None = None
     """Seconds until the step of the turn runs again."""
+    to_wake: Sequence[tuple[str, str]] = ()
+    """Organisation and id of other sessions that have work because this one has ended."""
 
 
 @dataclass(frozen=True, slots=True)
