@@ -21,19 +21,22 @@ from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
+from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.wake_sessions import wake_sessions
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.log.deliverable_work import Deliveries
-from footplate.store.log.diff_snapshots import DiffSnapshots
 from footplate.store.log.feed import Feed
+from footplate.store.log.files.deliverable_work import Deliveries
+from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
+from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
@@ -106,7 +109,9 @@ async def run(settings: Settings) -> None:
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
-            notifier=_Notifier(live, nudger, waker),
+            notifier=_Notifier(
+                live, nudger, waker, ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge)
+            ),
             tails=hub,
             feeds=feeds,
             keys=ApiKeys(database),
@@ -203,8 +208,11 @@ class _Server(uvicorn.Server):
 class _Notifier:
     """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
 
-    def __init__(self, live: LivePublisher, nudger: NudgeSender, waker: Waker) -> None:
+    def __init__(
+        self, live: LivePublisher, nudger: NudgeSender, waker: Waker, child_cancellation: ChildCancellation
+    ) -> None:
         self._live = live
+        self._child_cancellation = child_cancellation
         self._nudger = nudger
         self._waker = waker
 
@@ -215,17 +223,14 @@ class _Notifier:
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:
-            try:
-                await self._waker.wake(
-                    accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle
-                )
-            except FootplateError as error:
-                log.warning(
-                    "session could not be woken; the sweep will wake it", action="wake.failed", reason=error.message
-                )
+            woken = [(accepted.organisation, accepted.session_id)]
+            await wake_sessions(self._waker, woken, ends_when_idle=accepted.ends_when_idle)
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
+        await wake_sessions(self._waker, accepted.to_wake)
+        if accepted.cancels_children:
+            await self._child_cancellation.cancel_children(accepted.session_id)
 
 
 class _Diffs:

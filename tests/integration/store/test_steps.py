@@ -217,7 +217,8 @@ async def test_the_result_of_an_external_step_is_accepted_once(cell: Cell, princ
 
     async def submit(status: str) -> None:
         async with cell.units.unit(principal, None) as unit:
-            await unit.submit_result(principal, session_id, step.id, {"status": status}, is_error=False)
+            result: JsonObject = {"status": status, "stdout": {"text": "approved", "bytes": 8}}
+            await unit.submit_result(principal, session_id, step.id, result, is_error=False)
 
     with pytest.raises(Conflict):
         await submit("completed")
@@ -232,7 +233,7 @@ async def test_the_result_of_an_external_step_is_accepted_once(cell: Cell, princ
     with pytest.raises(Conflict):
         await submit("failed")
     results = [one for one in await cell.positions(session_id, principal) if one.event.type.endswith("tool_result")]
-    assert len(results) == 1
+    assert [one.event.body["content"] for one in results] == [[{"type": "text", "text": "approved"}]]
 
 
 async def test_a_message_in_the_queue_cannot_be_edited_and_can_be_removed(cell: Cell, principal: Principal) -> None:

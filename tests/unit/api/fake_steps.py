@@ -105,14 +105,14 @@ class FakeStepUnit(FakeStepReads):
         return new, _accepted(principal, new.session_id)
 
     def _set_order(self, session_id: str, order: Sequence[Step]) -> None:
-        self.step_world.steps[session_id] = [replace(step, position=1,
-        sort_key=key) for key, step in enumerate(order, 1)]
+        self.step_world.steps[session_id] = [replace(step, sort_key=key) for key, step in enumerate(order, 1)]
 
 
 def _create_step(session_id: str, definition: StepDefinition) -> Step:
     return Step(
         id=ids.new_id(ids.STEP),
         session_id=session_id,
+        position=1,
         sort_key=0,
         state=StepState.PENDING,
         definition=definition,

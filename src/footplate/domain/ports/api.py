@@ -27,6 +27,7 @@ from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
+from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
@@ -108,6 +109,10 @@ class AcceptedInputs:
     """Whether to nudge the running turn to check its inputs."""
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
+    to_wake: Sequence[tuple[str, str]] = ()
+    """Organisation and id of other sessions that have work because this one has ended."""
+    cancels_children: bool = False
+    """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False
     ends_when_idle: bool = False
     """The session was created together with its task, so there may be no further turn."""
@@ -260,6 +265,7 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
+        ends_when_done: bool = False,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,
@@ -294,6 +300,11 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, AcceptedInputs]: ...
+    async def end_session(
+        self, principal: Principal, session_id: str, end: SessionEnd
+    ) -> tuple[Session, AcceptedInputs]:
+        """End the session, or ask its running turn to stop and to end it. Repeating the same request is safe."""
+
     async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs: ...
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs: ...

@@ -78,6 +78,8 @@ class Claim:
     """In a fork: when it was created. Older resources come from its parent."""
     step: ClaimedStep | None = None
     """The step of the queue that the turn runs. None: it processes a message that was sent as an event."""
+    ends_when_done: bool = False
+    """Whether the session ends with this turn if nothing else is pending."""
     frees_turn_slot: bool = False
     """Whether a turn of the organisation may wait for the end of this one, because concurrent turns are limited."""
 
@@ -89,6 +91,8 @@ class NothingToClaim:
     positions: Sequence[Position] = ()
     retry_after: float | None = None
     """Seconds until the next step may run again after a failure."""
+    to_wake: Sequence[tuple[str, str]] = ()
+    """As for `FinishedTurn`: the last steps of the session were skipped, so it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class FinishedTurn:
     """Whether the session has more work."""
     retry_after: float | None = None
     """Seconds until the step of the turn runs again."""
+    to_wake: Sequence[tuple[str, str]] = ()
+    """Organisation and id of other sessions that have work because this one has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,19 @@ class TurnStore(Protocol):
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class StoppedSessions:
+    """Sessions that were cancelled, and what to do after the commit."""
+
+    to_wake: Sequence[tuple[str, str]] = ()
+    """Organisation and id of sessions that have work now."""
+    to_nudge: Sequence[str] = ()
+    """Sessions whose running turn was interrupted."""
+
+    def __add__(self, other: "StoppedSessions") -> "StoppedSessions":
+        return StoppedSessions([*self.to_wake, *other.to_wake], [*self.to_nudge, *other.to_nudge])
+
+
 class ChildStore(Protocol):
     """The children of sessions. See `ChildSessions`, which a harness uses."""
 
@@ -182,6 +201,17 @@ class ChildStore(Protocol):
     async def wait(self, claim: Claim, call_id: str, group_id: str) -> GroupResult | None: ...
     async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
         """Return whether the child has to be woken."""
+
+
+class GroupStore(Protocol):
+    """Groups of child sessions that nothing waits for any more."""
+
+    async def cancel(self, group_id: str) -> StoppedSessions: ...
+    async def cancel_abandoned(self, parent_id: str | None = None) -> StoppedSessions:
+        """Cancel the groups whose parent does not wait for them: all, or those of one session."""
+
+    async def fill_groups(self) -> Sequence[tuple[str, str]]:
+        """Start members for which there is room. Return the sessions to wake."""
 
 
 class RuleStore(Protocol):

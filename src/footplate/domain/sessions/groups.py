@@ -88,7 +88,9 @@ class GroupResult:
         lines = [self.summary]
         for member in self.members:
             state = "not ended" if member.outcome is None else member.outcome.value
-            lines.append(f"{member.label} ({member.session_id}): {state}" + (f": {member.error}" if member.error else ""))
+            lines.append(
+                f"{member.label} ({member.session_id}): {state}" + (f": {member.error}" if member.error else "")
+            )
             if member.text:
                 lines.append(member.text)
         return "\n".join(lines)

@@ -109,6 +109,8 @@ class StepDefinition:
     timeout_seconds: float | None = None
     parallel: "ParallelSessions | None" = None
     """The child sessions of a parallel step."""
+    ends_session: bool = False
+    """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
 
     def dump(self) -> JsonObject:
         """Return the definition as JSON, without the kind and the name, which have columns of their own."""
@@ -124,6 +126,7 @@ class StepDefinition:
             "on_failure": self.on_failure.value,
             "max_attempts": self.max_attempts,
             "timeout_seconds": self.timeout_seconds,
+            "ends_session": self.ends_session,
         }
 
     @classmethod
@@ -141,6 +144,7 @@ class StepDefinition:
             max_attempts=attempts if isinstance(attempts, int) else DEFAULT_ATTEMPTS,
             timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
             parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
+            ends_session=stored.get("ends_session") is True,
         )
 
 
@@ -183,7 +187,9 @@ class ChildRequest:
     def load(cls, stored: Mapping[str, Json]) -> "ChildRequest":
         steps = as_objects(stored.get("steps"))
         return cls(
-            steps=tuple(StepDefinition.load(str(step["kind"]), _text_or_none(step.get("name")), step) for step in steps),
+            steps=tuple(
+                StepDefinition.load(str(step["kind"]), _text_or_none(step.get("name")), step) for step in steps
+            ),
             name=_text_or_none(stored.get("name")),
             title=_text_or_none(stored.get("title")),
             agent_id=_text_or_none(stored.get("agent")),

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import EVERYONE, Audience
+from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Usage
 
 
@@ -37,6 +38,8 @@ class ActivityState(StrEnum):
     INTERRUPTED = "interrupted"
     LIMIT_REACHED = "limit_reached"
     TIMED_OUT = "timed_out"
+    ENDED = "ended"
+    """The session accepts nothing more. Its end says how it ended."""
 
 
 class StallReason(StrEnum):
@@ -125,6 +128,13 @@ class Session:
     owner_id: str | None = None
     owner_name: str | None = None
     audience: Audience = EVERYONE
+    ends_when_done: bool = False
+    """Whether the session ends by itself when its queue is empty."""
+    end: SessionEnd | None = None
+    group_id: str | None = None
+    """The group that it belongs to: the children of a session, or a batch."""
+    parent_id: str | None = None
+    """The session that started it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

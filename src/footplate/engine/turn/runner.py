@@ -39,11 +39,12 @@ from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, Tur
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.projects.write_leases import WriteLeases
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.lazy_environment import LazyEnvironment
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
-from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
+from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
 from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
@@ -54,6 +55,7 @@ from footplate.engine.turn.step_content import prepare_step_content
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources
+from footplate.engine.wake_sessions import wake_sessions
 from footplate.engine.warm.prewarming import Prewarmer
 from footplate.engine.warm.warm_pool import WarmPool
 from footplate.engine.worker_lease import HeldTurn, WorkerLease
@@ -95,6 +97,7 @@ class TurnServices:
     turns: TurnStore
     live: LiveTurns
     nudges: Nudges
+    waker: Waker
     environments: Environments
     gate_factory: GateFactory
     trees: Trees | None = None
@@ -108,8 +111,9 @@ class TurnServices:
     attachment_sources: AttachmentSources = field(default_factory=NoAttachmentSources)
     """Loads attachments that inputs refer to."""
     children: ChildStore | None = None
-    """None: sessions cannot start others. Requires `waker`."""
-    waker: Waker | None = None
+    """None: sessions cannot start others."""
+    child_cancellation: ChildCancellation | None = None
+    """Set if `children` is."""
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -140,6 +144,7 @@ class TurnRunner:
         await live.publish(claim.positions)
         if isinstance(claim, NothingToClaim):
             await live.aclose()
+            await wake_sessions(services.waker, claim.to_wake)
             if claim.retry_after is not None:
                 return RetryTurn(
                     claim.retry_after, "The next step is repeated after a failure, and waits for its time."
@@ -181,6 +186,7 @@ class _Turn:
         self._log = FencedLog(services.turns, services.conversations, held, live, telemetry)
         self._resources: TurnResources | None = None
         self._keeps_warm = False
+        self._children = self._create_children()
         self._final_snapshots: Sequence[TreeSnapshot] = ()
         self._final_outputs: OutputChanges | None = None
 
@@ -379,12 +385,11 @@ class _Turn:
         )
         return context, hooks
 
-    @property
-    def _children(self) -> TurnChildren | None:
+    def _create_children(self) -> TurnChildren | None:
         services = self._services
-        if services.children is None or services.waker is None:
+        if services.children is None or services.child_cancellation is None:
             return None
-        return TurnChildren(services.children, services.waker, self._claim)
+        return TurnChildren(services.children, services.child_cancellation, services.waker, self._claim)
 
     async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:
@@ -424,6 +429,9 @@ class _Turn:
             self._log.files.mark_committed(self._final_snapshots)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(finished.positions)
+        await wake_sessions(self._services.waker, finished.to_wake)
+        if self._children is not None and outcome.status is not TurnStatus.AWAITING:
+            await self._children.cancel_remaining()
         if finished.retry_after is not None and finished.has_more:
             return RetryTurn(finished.retry_after, "The step failed, and is repeated.")
         return TurnEnded(has_more=finished.has_more)

@@ -55,6 +55,8 @@ class _AwaitedResponse:
     thread_id: str | None
     """The thread of the subagent that made the call."""
     is_question: bool
+    waits_for_sessions: bool = False
+    """Only the server submits the result, when a group of sessions has ended."""
 
 
 @dataclass(slots=True)
@@ -81,17 +83,15 @@ async def append_inputs(
     head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
     if head is None:
         raise NotFound("session", session_id)
-    if head["archived_at"] is not None:
-        raise InvalidRequest(
-            f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
-        )
+    check_accepts(head, "events")
     pending = await _load_pending_calls(connection, head, inputs)
     decisions = await _load_decisions(connection, objects, session_id, inputs, pending)
     repeated = {
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
     }
+    waits_for_group = await _waits_for_group(connection, head, inputs)
     plans = [
-        _plan_input(head, principal, item, number, pending)
+        _plan_input(head, principal, item, number, pending, waits_for_group=waits_for_group)
         for number, item in enumerate(inputs)
         if number not in repeated
     ]
@@ -112,7 +112,23 @@ async def append_inputs(
     await _record_decisions(connection, principal, session_id, new_decisions)
     await _record_replies(connection, principal, session_id, [plan.event for plan in plans])
     new = iter(accepted.positions)
-    return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
+    positions = [repeated.get(number) or next(new) for number in range(len(inputs))]
+    return replace(accepted, positions=positions, cancels_children=waits_for_group)
+
+
+def check_accepts(head: Row, noun: str) -> None:
+    """Raises `InvalidRequest` if the session is archived or has ended."""
+    session_id = head["session_id"]
+    if head["ended_at"] is not None:
+        raise InvalidRequest(
+            f"Session {session_id!r} has ended and accepts no more {noun}.",
+            help_text=f"Fork it to go on from where it ended: `footplate fork {session_id}`.",
+            error_code="session_ended",
+        )
+    if head["archived_at"] is not None:
+        raise InvalidRequest(
+            f"Session {session_id!r} is archived and accepts no more {noun}.", help_text="Create a new session."
+        )
 
 
 async def _load_pending_calls(
@@ -124,7 +140,20 @@ async def _load_pending_calls(
     if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
-    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"], bool(row["is_question"])) for row in rows}
+    return {
+        row["id"]: _AwaitedResponse(
+            row["answer"], row["thread_id"], bool(row["is_question"]), bool(row["waits_for_sessions"])
+        )
+        for row in rows
+    }
+
+
+async def _waits_for_group(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
+    """Whether an interrupt among the inputs meets a turn that waits for a group of sessions."""
+    is_parked = head["turn_id"] is not None and head["status"] == "idle"
+    if not is_parked or all(item.type != events.USER_INTERRUPT for item in inputs):
+        return False
+    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
 
 
 async def _load_decisions(
@@ -258,7 +287,13 @@ def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | No
 
 
 def _plan_input(
-    head: Row, principal: Principal, item: Input, number: int, pending: dict[str, _AwaitedResponse]
+    head: Row,
+    principal: Principal,
+    item: Input,
+    number: int,
+    pending: dict[str, _AwaitedResponse],
+    *,
+    waits_for_group: bool,
 ) -> _InputPlan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"] or head["waits_for"] is not None
@@ -273,7 +308,9 @@ def _plan_input(
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
         return _InputPlan(event, item, processed=False, step=True, wake=may_start, control=control)
     if item.type == events.USER_INTERRUPT:
-        return _InputPlan(event, item, processed=not busy, control=busy)
+        # A turn that waits for children obeys the interrupt when they are cancelled.
+        acts = busy or waits_for_group
+        return _InputPlan(event, item, processed=not acts, control=acts)
     if item.type in _CALL_RESPONSES:
         name, noun = _CALL_RESPONSES[item.type]
         use_id = str(item.body.get(name))
@@ -283,6 +320,12 @@ def _plan_input(
                 f"No pending {noun} has the ID {use_id!r}.",
                 field=f"events.{number}.{name}",
                 help_text="Use an ID from stop_reason.event_ids in the last session.status_idle, once for each call.",
+            )
+        if awaited.waits_for_sessions:
+            raise InvalidRequest(
+                f"The call {use_id!r} waits for sessions that Footplate runs, so its result cannot be submitted.",
+                field=f"events.{number}.{name}",
+                help_text="Wait until they have ended, or interrupt this session to cancel them.",
             )
         if item.type == events.USER_TOOL_CONFIRMATION:
             event = Event(item.type, {**item.body, **_author_fields(principal, "decided_by")})

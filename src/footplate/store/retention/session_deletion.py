@@ -9,7 +9,7 @@ from footplate.store.database import SQL, Connection
 
 
 async def delete_session_rows(connection: Connection, organisation: str, session_id: str) -> bool:
-    """Deletes the session; the caller holds the head's lock. Returns whether forks or children still need some of it."""
+    """Deletes the session; the caller holds the head's lock. Returns whether forks or children need some of it."""
     await connection.fetch(SQL["lock_owners"], session_id)
     await connection.execute(SQL["lock_usage"], session_id)
     await connection.execute(SQL["delete_session"], session_id)

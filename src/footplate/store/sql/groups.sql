@@ -12,6 +12,9 @@ left join session_groups g on g.id = s.group_id
 where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
 for update of h
 
+-- name: waits_for_group
+select exists (select from session_groups where parent_session_id = $1 and parent_turn_id = $2 and ended_at is null)
+
 -- name: group_by_call
 select g.id, array(select s.id from sessions s where s.group_id = g.id order by s.group_index) as session_ids,
        array(select s.group_name from sessions s where s.group_id = g.id order by s.group_index) as names
@@ -39,7 +42,7 @@ with parent as (
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
                           ends_when_done, group_id, group_index, group_name)
     select m.id, p.organisation, coalesce(m.agent ->> 'id', p.agent_id), coalesce((m.agent ->> 'version')::integer, p.agent_version),
-           coalesce(m.agent, p.agent), p.environment_id, p.environment, m.title, '{}', p.context, $3,
+           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', p.context, $3,
            coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions,
            p.visible_to, true, $2, (m.number - 1)::integer, m.name
     from parent p, (

@@ -1,4 +1,4 @@
-"""Groups of sessions: accounts for members that end, starts the children of a session, and cancels them."""
+"""Groups of sessions: accounts for members that end, and starts the children of a session."""
 
 from footplate.store.log.session_groups.member_ends import AccountedEnd, record_member_end
 

@@ -5,7 +5,6 @@ call that is repeated after a crash finds its group.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -17,7 +16,7 @@ from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
-from footplate.domain.sessions import events, groups, steps
+from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
@@ -175,15 +174,11 @@ async def _create_group(
                 *(definition.name, definition.dump()),
             )
     await connection.execute(SQL["wake_children"], session_ids[:started])
-    group = SpawnedGroup(
-        id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests)
-    )
+    group = SpawnedGroup(id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests))
     return group, [(organisation, session_id) for session_id in session_ids[:started]]
 
 
-async def _load_agents(
-    connection: Connection, organisation: str, requests: Sequence[ChildRequest]
-) -> dict[str, str]:
+async def _load_agents(connection: Connection, organisation: str, requests: Sequence[ChildRequest]) -> dict[str, str]:
     """Returns the agents that the requests name, as sessions store them."""
     found: dict[str, str] = {}
     for agent_id in {request.agent_id for request in requests} - {None}:
