@@ -22,7 +22,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import questions
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import Mode, TurnOutcome
-from footplate.harness import approvals, turn_outcome_factories
+from footplate.harness import approvals, session_tools, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
@@ -34,6 +34,7 @@ from footplate.harness.native.toolset import builtin_tools, output_overflow, pos
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
 from footplate.harness.native.web.web_tools import WebTools
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPTED
+from footplate.harness.session_tools import SessionTools
 from footplate.harness.stop_hooks import StopHooks
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ class AgentLoop:
     _inputs: set[str] = field(default_factory=set, init=False)
     """Sources of this turn's prompts that are already in the conversation."""
     _stop_hooks: StopHooks = field(init=False)
+    _session_tools: SessionTools = field(init=False)
 
     def __post_init__(self) -> None:
         self._stop_hooks = StopHooks(self.turn)
+        self._session_tools = SessionTools(self.turn)
 
     async def run(self) -> TurnOutcome:
         outcome = await self._recover()
@@ -100,6 +103,8 @@ class AgentLoop:
             return turn_outcome_factories.interrupted("")
         if plan.final_response:
             return await self._finish(plan.final_response)
+        if plan.waiting:
+            await self._session_tools.wait_again()
         return await self._run_calls(plan.unstarted, plan.waiting)
 
     async def _commit_and_continue(self, events: Sequence[Event], entries: Sequence[Entry]) -> TurnOutcome | None:
@@ -186,7 +191,9 @@ class AgentLoop:
                 raise HandOver
             await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
-            authorized = await self._authorize_call(item, waiting)
+            authorized = (
+                await self._authorize_call(item, waiting) if item.repeated_use is None else (item.repeated_use, None)
+            )
             if authorized is None:
                 continue
             use, output = authorized
@@ -194,7 +201,7 @@ class AgentLoop:
             if output is None:
                 await failpoints.hit("after_intent")
                 try:
-                    output = await unless_interrupted(self.turn.interrupt, self._execute(item))
+                    output = await unless_interrupted(self.turn.interrupt, self._execute(item, use))
                 except Interrupted:
                     return await self._close_calls(
                         *self._record_result(use, item.call, builtin_tools.failed_output(INTERRUPTED)),
@@ -245,6 +252,10 @@ class AgentLoop:
                 await failpoints.hit("after_ask")
             waiting.append(WaitingCall(call, custom_use.id))
             return None
+        if decision is not None and await self._session_tools.parks(call.tool_name, call_input or {}):
+            waits = await self._session_tools.start_waiting(call_input or {}, call_id=call.tool_call_id)
+            waiting.append(WaitingCall(call, waits.id))
+            return None
         use = self._use_event(call, call_input or {}, decision or NOT_EVALUATED)
         if ev.needs_approval(use):
             await self._append([use], [approvals.pending_mark(self.turn.turn_id, call.tool_call_id, use)])
@@ -283,16 +294,18 @@ class AgentLoop:
         await self._append(events, entries)
         return None
 
-    async def _execute(self, item: UnstartedCall) -> builtin_tools.ToolOutput:
+    async def _execute(self, item: UnstartedCall, use: Event) -> builtin_tools.ToolOutput:
         call, call_input = item.call, item.call_input
         if call_input is None:
             return builtin_tools.failed_output(invalid_arguments_message(call))
-        output = await self._call_tool(call, call_input)
+        output = await self._call_tool(call, call_input, use)
         if item.edited_input is None:
             return output
         return replace(output, content=[approvals.edited_input_notice(item.edited_input), *output.content])
 
-    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject) -> builtin_tools.ToolOutput:
+    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject, use: Event) -> builtin_tools.ToolOutput:
+        if call.tool_name in session_tools.INPUTS and call.tool_name in self.turn.config.tools:
+            return builtin_tools.session_output(await self._session_tools.run(call.tool_name, call_input, use.id))
         if self.servers is not None and self.servers.names.resolve(call.tool_name):
             self.turn.log.check()
             result = await self.servers.call_tool(call.tool_name, call_input)

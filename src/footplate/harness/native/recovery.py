@@ -5,7 +5,7 @@ may have taken effect. It is not run again, and its result says that the outcome
 turn that waited for approvals or for results of custom tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -16,8 +16,9 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
-from footplate.harness import approvals
+from footplate.harness import approvals, session_tools
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.toolset.call_arguments import parse_arguments
@@ -43,6 +44,8 @@ class UnstartedCall:
     """The event that asked for approval, if the call was approved."""
     edited_input: JsonObject | None = None
     """The input that the person approved instead of the model's."""
+    repeated_use: Event | None = None
+    """The event of a call that may have been made by a lost attempt. It takes effect once."""
 
     @property
     def call_input(self) -> JsonObject | None:
@@ -89,7 +92,7 @@ def _plan_calls(
     custom_calls, custom_results = _custom_calls_and_results(since)
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    unstarted: list[UnstartedCall] = []
+    open_calls, unstarted = _split_repeatable(conversation, uses, decisions)
     waiting: list[WaitingCall] = []
 
     def close(call: ToolCallPart, use: Event, text: str) -> None:
@@ -97,7 +100,7 @@ def _plan_calls(
         events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id))
         entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
 
-    for call in conversation.open_calls():
+    for call in open_calls:
         call_id = call.tool_call_id
         if (request := ledger.requests.get(call_id)) is not None:
             decision = decisions.get(request.id)
@@ -120,6 +123,29 @@ def _plan_calls(
     return RecoveryPlan(
         events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting)
     )
+
+
+def _split_repeatable(
+    conversation: Conversation, uses: Mapping[str, Event], decisions: Mapping[str, Event]
+) -> tuple[list[ToolCallPart], list[UnstartedCall]]:
+    """Separates the calls that a lost attempt may have made and that can be made again, because they take effect once
+    for each event, from the other open calls.
+    """
+    others: list[ToolCallPart] = []
+    repeated: list[UnstartedCall] = []
+    ledger = conversation.approvals
+    for call in conversation.open_calls():
+        request, use = ledger.requests.get(call.tool_call_id), uses.get(call.tool_call_id)
+        if call.tool_name not in session_tools.REPEATABLE_TOOLS:
+            others.append(call)
+        elif request is not None and call.tool_call_id in ledger.started and request.id in decisions:
+            edited = approvals.edited_input(decisions[request.id])
+            repeated.append(UnstartedCall(call, request, edited, repeated_use=request))
+        elif request is None and use is not None:
+            repeated.append(UnstartedCall(call, repeated_use=use))
+        else:
+            others.append(call)
+    return others, repeated
 
 
 def _close_superseded_calls(
@@ -153,7 +179,7 @@ def _close_superseded_calls(
 
 
 def _missing_result_text(call: ToolCallPart) -> str:
-    if call.tool_name == ASK_USER:
+    if call.tool_name in {ASK_USER, WAIT_SESSIONS}:
         return NO_CLIENT_RESULT
     is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp_servers.PREFIX)
     return UNFINISHED if is_builtin else NO_CLIENT_RESULT

@@ -9,6 +9,7 @@ from pydantic_ai.tools import ToolDefinition
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import questions
+from footplate.harness import session_tools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpTool
@@ -133,7 +134,7 @@ class AskUser(ToolInput):
         return self
 
 
-TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
+TOOL_INPUTS: Final[dict[str, type[BaseModel]]] = {
     "bash": Bash,
     "read": Read,
     "write": Write,
@@ -143,6 +144,7 @@ TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "web_fetch": WebFetch,
     "web_search": WebSearch,
     "ask_user": AskUser,
+    **session_tools.INPUTS,
 }
 
 
@@ -163,7 +165,7 @@ def mcp_tool_definition(tool: "McpTool") -> ToolDefinition:
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.input_schema)
 
 
-def _input_schema(model: type[ToolInput]) -> dict[str, Any]:
+def _input_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     properties = {
         name: {key: value for key, value in prop.items() if key != "title"}

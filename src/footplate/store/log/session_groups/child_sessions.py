@@ -83,10 +83,11 @@ class ChildSessionStore:
 
     async def wait(self, claim: Claim, call_id: str, group_id: str) -> GroupResult | None:
         async with self._database.transaction() as connection:
-            group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id)
+            group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id, claim.turn_id)
             if group is None:
                 raise NotFound("group", group_id)
-            return None if group["ended_at"] is None else await load_result(connection, group)
+            # The end of the group adds the result for this call to the log, or has added it.
+            return None if group["waited_for_by"] == call_id else await load_result(connection, group)
 
     async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
         """Sends a message to a child, once for each call. Returns whether to wake the child."""

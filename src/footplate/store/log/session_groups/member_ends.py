@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from footplate.domain.json import as_object
-from footplate.domain.sessions import events, groups
+from footplate.domain.sessions import groups
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
-from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import GroupResult, MemberResult, WaitFor
 from footplate.domain.sessions.steps import Playback
 from footplate.store.database import SQL, Connection
@@ -82,15 +81,7 @@ async def _submit_result(
     head = await connection.fetchrow(SQL["lock_head"], parent_id, organisation)
     if head is None or head["turn_id"] != group["parent_turn_id"]:
         return ()  # the turn of the parent has ended without the result
-    event = Event(
-        events.USER_CUSTOM_TOOL_RESULT,
-        {
-            "custom_tool_use_id": group["waited_for_by"],
-            "content": [events.text_block(result.text)],
-            "is_error": not result.succeeded,
-            "group_id": group["id"],
-        },
-    )
+    event = groups.result_event(group["waited_for_by"], result)
     await append_events(connection, organisation, None, parent_id, [event], wake=True)
     return [(organisation, parent_id)]
 
