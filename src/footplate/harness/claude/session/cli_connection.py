@@ -206,8 +206,8 @@ class CliConnection:
         return self.bridge
 
     async def _custom_tool_servers(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
-        """The server of the agent's custom tools and of the tools for child sessions, if it has any. Imported lazily for
-        the same reason.
+        """The server of the agent's custom tools and of the tools for child sessions, if it has any. Imported lazily
+        for the same reason.
         """
         tools = CustomTools(config)
         if not tools.by_cli_name:
