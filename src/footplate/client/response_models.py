@@ -378,6 +378,10 @@ class Session(ResponseModel):
     visibility: Visibility = "organisation"
     team_id: str | None = None
     """The team that can see the session, if the visibility is `team`."""
+    parent_id: str | None = None
+    """The session that started it."""
+    group_id: str | None = None
+    """The sessions that were started together."""
 
 
 class DeliveryResult(ResponseModel):
