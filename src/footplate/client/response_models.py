@@ -26,6 +26,7 @@ ActivityState = Literal[
     "interrupted",
     "limit_reached",
     "timed_out",
+    "ended",
 ]
 
 

@@ -170,6 +170,7 @@ class SessionActivity(ResponseModel):
         "interrupted",
         "limit_reached",
         "timed_out",
+        "ended",
     ]
     reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
     """Why the session is stalled, or queued because of a limit. Null in all other states."""

@@ -196,7 +196,7 @@ class ParallelStep(_StepFields):
     branches: Annotated[
         Literal["none", "merge", "best"],
         Field(
-            description="`merge`: the changes of the completed sessions are merged into this session's files, in order. "
+            description="`merge`: the changes of the completed sessions are merged into its files, in order. "
             "`best`: this session gets the files of the first session, in order, whose `check` succeeds."
         ),
     ] = "none"
