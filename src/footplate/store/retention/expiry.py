@@ -5,6 +5,7 @@ Expired sessions are deleted in the same way as sessions that a client deletes. 
 has to decide or a step is queued.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Final
@@ -22,7 +23,7 @@ log = structlog.get_logger(__name__)
 _SESSIONS_PER_RUN: Final = 2000
 
 
-class _SessionWalk:
+class _SessionWalk(ABC):
     """Checks all sessions in batches. Each run checks one batch, and later runs continue after it."""
 
     _name: str
@@ -50,13 +51,13 @@ class _SessionWalk:
     async def _next_session_ids(self, after: str) -> list[str]:
         return [row["session_id"] for row in await self._database.fetch("heads_after", after, _SESSIONS_PER_RUN)]
 
+    @abstractmethod
     async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
         """Returns those of the sessions that are due."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
         """Changes a session that is due. The caller holds the lock of its head."""
-        raise NotImplementedError
 
 
 class IdleSessionEnding(_SessionWalk):
