@@ -203,7 +203,7 @@ async def a_rate_limit_is_reported_and_retried(door: SdkClient) -> None:
 @supported(
     "events",
     "session.status_terminated",
-    note="Sent when a session ends. Extra fields: `outcome`, `reason`, `ended_by`.",
+    note="When a session ends. Extra fields: `outcome`, `reason`, `ended_by`.",
 )
 async def the_end_of_a_session(door: SdkClient) -> None:
     session = await door.session()
