@@ -59,7 +59,7 @@ WRITTEN = [
     events.context_compacted(),
     events.status_running(),
     events.status_rescheduled(),
-    events.status_terminated(SessionEnd(outcome=EndOutcome.COMPLETED)),
+    events.status_terminated(SessionEnd(outcome=EndOutcome.COMPLETED, ended_by="user_1")),
     events.status_idle({"type": "end_turn"}),
     events.session_error("unknown_error", "text", "retrying"),
     events.model_request_start(),
