@@ -351,6 +351,16 @@ class SessionOwner(ResponseModel):
     name: str | None = None
 
 
+class SessionEnd(ResponseModel):
+    """How a session ended. It accepts nothing more, and can be forked."""
+
+    outcome: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str | None = None
+    ended_by: str | None = None
+    """The member who ended it. None: it ended by itself, or by a policy."""
+    ended_at: datetime
+
+
 class Session(ResponseModel):
     id: str
     agent: AgentDefinition
@@ -383,6 +393,9 @@ class Session(ResponseModel):
     """The session that started it."""
     group_id: str | None = None
     """The sessions that were started together."""
+    ends_when_done: bool = False
+    """Whether the session ends by itself when its queue is empty."""
+    end: SessionEnd | None = None
 
 
 class DeliveryResult(ResponseModel):

@@ -181,6 +181,14 @@ class SessionOwner(ResponseModel):
     name: str | None
 
 
+class SessionEnd(ResponseModel):
+    outcome: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str | None
+    ended_by: str | None
+    """Null: it ended by itself, or by a policy."""
+    ended_at: str
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
@@ -210,6 +218,8 @@ class Session(Dated):
     team_id: str | None = None
     parent_id: Annotated[str | None, Field(description="The session that started it.")] = None
     group_id: Annotated[str | None, Field(description="The sessions that were started together.")] = None
+    ends_when_done: bool = False
+    end: SessionEnd | None = None
 
 
 class Project(Dated):
@@ -351,6 +361,7 @@ class Step(ResponseModel):
     on_failure: Literal["stop", "continue", "retry"]
     max_attempts: int
     timeout_seconds: float | None
+    ends_session: bool
     is_message: Annotated[bool, Field(description="Whether it was sent as an event. It can then not be edited.")]
     attempt: int
     turn_id: str | None
