@@ -7,7 +7,7 @@ Further fields of a request body can be passed as keyword arguments, under their
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import (
@@ -139,9 +139,13 @@ class Sessions:
         statuses: Sequence[str] = (),
         agent_id: str | None = None,
         include_archived: bool | None = None,
+        parent_id: str | None = None,
+        group_id: str | None = None,
     ) -> Pages[Session]:
-        """Newest first."""
+        """Newest first. `parent_id`: only the children of this session."""
         params = {
+            "parent_id": parent_id,
+            "group_id": group_id,
             "limit": limit,
             "agent_id": agent_id,
             "include_archived": include_archived,
@@ -215,6 +219,17 @@ class Sessions:
         `import_transcript`, and last the number of `lines`.
         """
         return self._transport.stream_json_lines(f"/v1/sessions/{session_id}/transcript")
+
+    async def end(
+        self,
+        session_id: str,
+        *,
+        outcome: Literal["completed", "failed", "cancelled"] = "completed",
+        reason: str | None = None,
+    ) -> Session:
+        """Ends the session. A running turn is interrupted first; then `end` is None until it has stopped."""
+        body = drop_none(outcome=outcome, reason=reason)
+        return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/end", body))
 
     async def archive(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))

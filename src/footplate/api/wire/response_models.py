@@ -171,6 +171,7 @@ class SessionActivity(ResponseModel):
         "interrupted",
         "limit_reached",
         "timed_out",
+        "ended",
     ]
     reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
     """Why the session is stalled, or queued because of a limit. Null in all other states."""
@@ -179,6 +180,14 @@ class SessionActivity(ResponseModel):
 class SessionOwner(ResponseModel):
     id: str | None
     name: str | None
+
+
+class SessionEnd(ResponseModel):
+    outcome: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str | None
+    ended_by: str | None
+    """Null: it ended by itself, or by a policy."""
+    ended_at: str
 
 
 class Session(Dated):
@@ -208,6 +217,10 @@ class Session(Dated):
     owner: SessionOwner | None = None
     visibility: Literal["private", "team", "organisation"] = "organisation"
     team_id: str | None = None
+    parent_id: Annotated[str | None, Field(description="The session that started it.")] = None
+    group_id: Annotated[str | None, Field(description="The sessions that were started together.")] = None
+    ends_when_done: bool = False
+    end: SessionEnd | None = None
 
 
 class Project(Dated):
@@ -323,19 +336,25 @@ class StepResult(ResponseModel):
     duration_ms: int | None
     error_message: str | None
     text: str
+    sessions: Annotated[
+        list[dict[str, JsonValue]] | None,
+        Field(
+            description="The sessions of a parallel step: `index`, `name`, `session_id`, `outcome`, `text`, `error`."
+        ),
+    ] = None
 
 
 class Step(ResponseModel):
-    """A step has `content`, `command` or `instructions`, according to its kind."""
+    """A step has `content`, `command`, `instructions` or `sessions`, according to its kind."""
 
     id: str
     type: Literal["step"]
     session_id: str
-    kind: Literal["prompt", "shell", "external"]
+    kind: Literal["prompt", "shell", "external", "parallel"]
     name: str | None
     state: Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
     waiting_for: Annotated[
-        Literal["action", "retry"] | None,
+        Literal["action", "sessions", "retry"] | None,
         Field(description="`action`: an approval or a result. `retry`: the time of the next attempt."),
     ]
     sort_key: Annotated[int, Field(description="Steps run in this order.")]
@@ -343,6 +362,7 @@ class Step(ResponseModel):
     on_failure: Literal["stop", "continue", "retry"]
     max_attempts: int
     timeout_seconds: float | None
+    ends_session: bool
     is_message: Annotated[bool, Field(description="Whether it was sent as an event. It can then not be edited.")]
     attempt: int
     turn_id: str | None
@@ -357,7 +377,7 @@ class Playback(ResponseModel):
     session_id: str
     playing: bool
     next_steps: Annotated[int, Field(description="How many steps a paused session may still start.")]
-    pause_reason: Literal["requested", "step_failed"] | None
+    pause_reason: Literal["requested", "step_failed", "group"] | None
 
 
 class FileChangeAnswer(ResponseModel):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import typer
 
@@ -24,6 +24,7 @@ from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
 """How many of the newest sessions `ls --activity` reads: the server has no index of activities."""
+_MAX_CHILDREN: Final = 20
 _MAX_TURNS: Final = 20
 """How many turns `show` lists."""
 
@@ -75,6 +76,7 @@ def ls(
     statuses: Sequence[str],
     activities: Sequence[str],
     include_archived: bool,
+    children_of: str | None,
     quiet: bool,
     as_json: bool,
     profile: str | None,
@@ -83,7 +85,10 @@ def ls(
 
     async def work(client: AsyncFootplate, _server: Server) -> list[Session]:
         page_size = 100 if activities else min(limit, 100)
-        pages = client.sessions.list(limit=page_size, statuses=statuses, include_archived=include_archived)
+        parent_id = children_of and await session_start.resolve_session_id(client, children_of)
+        pages = client.sessions.list(
+            limit=page_size, statuses=statuses, include_archived=include_archived, parent_id=parent_id
+        )
         found: list[Session] = []
         seen = 0
         async for session in pages:
@@ -126,6 +131,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     older: list[Turn] = []
     teams: list[Team] = []
     queue: list[str] = []
+    children: list[Session] = []
 
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await session_start.resolve_session_id(client, wanted)
@@ -141,6 +147,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             if team := await members.load_team(client, session):
                 teams.append(team)
             queue.append(await _describe_queue(client, session_id))
+            children.extend((await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session_id).page()).data)
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -157,6 +164,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             team=teams[0] if teams else None,
             turn_count=len(detail.turns) + len(older),
             queue=queue[0],
+            children=children,
         )
 
 
@@ -252,6 +260,25 @@ def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
         print_json(sent.model_dump())
     else:
         resource_tables.print_interrupt(session, sent.pending_approvals, interrupted=sent.interrupted)
+
+
+def end(
+    wanted: str,
+    *,
+    outcome: Literal["completed", "failed", "cancelled"],
+    reason: str | None,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Session:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        return await client.sessions.end(session_id, outcome=outcome, reason=reason)
+
+    session = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(session.wire())
+    else:
+        resource_tables.print_end(session)
 
 
 def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:

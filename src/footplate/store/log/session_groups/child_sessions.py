@@ -10,7 +10,7 @@ import orjson
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound, Refused
-from footplate.domain.files.snapshots import SCRATCH_TREE
+from footplate.domain.files.snapshots import ChildFiles
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
@@ -22,6 +22,7 @@ from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupRes
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
 from footplate.domain.sessions.turns import WhenBusy
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.inputs import append_events, append_inputs
 from footplate.store.log.session_groups.member_ends import load_result
 from footplate.store.log.step_changes import created_event
@@ -88,6 +89,15 @@ class ChildSessionStore:
                 raise NotFound("group", group_id)
             # The end of the group adds the result for this call to the log, or has added it.
             return None if group["waited_for_by"] == call_id else await load_result(connection, group)
+
+    async def load_files(self, claim: Claim, session_ids: Sequence[str]) -> Sequence[ChildFiles]:
+        trees = tree_ids([project.id for project in claim.config.projects])
+        found = []
+        async with self._database.connection() as connection:
+            for session_id in session_ids:
+                start = await load_files_at(connection, session_id, trees, seq=1)
+                found.append(ChildFiles(session_id, start, await load_files_at(connection, session_id, trees)))
+        return found
 
     async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
         """Sends a message to a child, once for each call. Returns whether to wake the child."""
@@ -160,7 +170,7 @@ async def _create_group(
         [request.title or request.name for request in requests],
         [request.name for request in requests],
         started,
-        [*parent["project_ids"]] or [SCRATCH_TREE],
+        tree_ids(parent["project_ids"]),
     )
     for number, (session_id, request) in enumerate(zip(session_ids, requests, strict=True)):
         created = [created_event(definition, None) for definition in request.steps]
