@@ -23,8 +23,8 @@ from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import MESSAGE_SESSION, SPAWN_SESSIONS, WAIT_SESSIONS, ChildRequest
 from footplate.domain.sessions.steps import StepDefinition, StepKind
 
-REPEATABLE_TOOLS: Final = frozenset({SPAWN_SESSIONS, MESSAGE_SESSION})
-"""Tools that take effect once for each event of a call, so a call without a result can be made again."""
+REPEATABLE_TOOLS: Final = frozenset(groups.SESSION_TOOLS)
+"""Tools that take effect at most once for each event of a call, so a call without a result can be made again."""
 _MAX_PROMPT_CHARACTERS: Final = 100_000
 _ALREADY_WAITING: Final = "Another call already waits for the group {group_id}. Its result is the result of the group."
 _UNAVAILABLE: Final = "This session cannot start others. Do the work in this session."
@@ -140,7 +140,7 @@ class SessionTools:
         """A group that has ended in the meantime has its result logged. The turn then resumes as soon as it parks."""
         if (children := self._turn.children) is not None:
             result = await children.wait(event.id, str(_input_of(event).get("group_id")))
-            if result is not None:
+            if result is not None and result.waited_for_by != event.id:
                 await self._turn.log.append([groups.result_event(event.id, result)])
 
     async def _run(self, children: ChildSessions, given: SessionToolInput, use_id: str) -> str:

@@ -76,6 +76,8 @@ class GroupResult:
     group_id: str
     wait_for: WaitFor = WaitFor.ALL
     members: tuple[MemberResult, ...] = ()
+    waited_for_by: str | None = None
+    """The event of the call for which the end of the group adds the result to the log."""
 
     @property
     def completed(self) -> Sequence[MemberResult]:

@@ -53,7 +53,8 @@ class ToolLimit:
         if tool.get("type") == "custom":
             return dict(tool)
         on = [{"name": name, "enabled": True} for name in remaining if name not in _FIELDS]
-        more = {field: True for name, field in _FIELDS.items() if name == field and name in remaining}
+        fields = {field for field in _FIELDS.values() if field in remaining}
+        more = dict.fromkeys(sorted(fields - {_FIELDS.get(name) for name in self.disallowed}), True)
         return {"type": tool["type"], "default_config": {"enabled": False}, "configs": on, **more}
 
     def _allows(self, name: str) -> bool:

@@ -87,8 +87,8 @@ class ChildSessionStore:
             group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id, claim.turn_id)
             if group is None:
                 raise NotFound("group", group_id)
-            # The end of the group adds the result for this call to the log, or has added it.
-            return None if group["waited_for_by"] == call_id else await load_result(connection, group)
+            waits = group["ended_at"] is None and group["parent_turn_id"] == claim.turn_id
+            return None if waits else await load_result(connection, group)
 
     async def load_files(self, claim: Claim, session_ids: Sequence[str]) -> Sequence[ChildFiles]:
         trees = tree_ids([project.id for project in claim.config.projects])

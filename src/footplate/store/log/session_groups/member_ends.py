@@ -69,7 +69,12 @@ async def load_result(
         found.get(index) or MemberResult(index=index, session_id="", **deleted)  # type: ignore[arg-type]  # as above
         for index in range(group["total"])
     ]
-    return GroupResult(group_id=group["id"], wait_for=_wait_for(group), members=tuple(members))
+    return GroupResult(
+        group_id=group["id"],
+        wait_for=_wait_for(group),
+        members=tuple(members),
+        waited_for_by=group["waited_for_by"],
+    )
 
 
 async def _submit_result(
