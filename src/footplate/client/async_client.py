@@ -6,6 +6,7 @@ import httpx2
 
 from footplate.client.approvals import Approvals
 from footplate.client.audit import Audit
+from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.limits import Limits
@@ -42,6 +43,7 @@ class AsyncFootplate:
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.steps = Steps(self._transport)
+        self.batches = Batches(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)

@@ -27,6 +27,7 @@ from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
+from footplate.domain.sessions.batches import BatchReads, BatchUnit
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
@@ -180,7 +181,16 @@ class StepUnit(Protocol):
 
 
 class Reads(
-    ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, MemberReads, StepReads, Protocol
+    ProjectReads,
+    FileReads,
+    PolicyReads,
+    ApprovalReads,
+    AuditReads,
+    ReplayReads,
+    MemberReads,
+    StepReads,
+    BatchReads,
+    Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
@@ -210,7 +220,7 @@ class Reads(
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, Protocol):
     """One transaction of the API."""
 
     @property

@@ -87,7 +87,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
                 help_text="Add more steps when some of these have run.",
             )
         await self.check_limit(principal, LimitName.QUEUED_STEPS, adding=len(definitions))
-        new_events = [_created_event(definition, before) for definition, _ in definitions]
+        new_events = [created_event(definition, before) for definition, _ in definitions]
         positions = await append_events(self._connection, principal.organisation, principal.id, session_id, new_events)
         for position, (definition, overrides) in zip(positions, definitions, strict=True):
             await self._connection.execute(
@@ -296,7 +296,7 @@ def _body(step_id: str, definition: StepDefinition) -> JsonObject:
     return {"step_id": step_id, "kind": definition.kind.value, "name": definition.name, **definition.dump()}
 
 
-def _created_event(definition: StepDefinition, before: str | None) -> Event:
+def created_event(definition: StepDefinition, before: str | None) -> Event:
     _check_size(definition)
     event = Event(steps.CREATED)
     event.body.update({**_body(steps.step_id_of(event.id), definition), "before": before})

@@ -57,4 +57,19 @@ create table session_groups (
 ) with (fillfactor = 50);
 create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
 create index groups_of_parent on session_groups (parent_session_id) where ended_at is null and parent_session_id is not null;
-create index batches on session_groups (organisation, id) where kind = 'batch';
+create index batches on session_groups (organisation, created_at, id) where kind = 'batch';
+
+-- The members of groups and their states.
+create view group_members as
+select s.group_id, s.group_index, s.group_name, s.group_end, s.id as session_id, s.organisation,
+       coalesce(s.owner, s.principal) as owner, s.visible_to, s.end_reason, s.created_at, s.ended_at,
+       case when s.ended_at is not null then s.end_outcome
+            when h.status <> 'idle' then 'running'
+            -- A parked turn, an author who is disabled, or a session that a client has paused.
+            when h.turn_id is not null and not h.wake or h.waits_for is not null then 'waiting'
+            when not h.playing and h.next_steps = 0 and h.pause_reason <> 'group' then 'waiting'
+            when h.epoch = 0 or h.deferred is not null then 'pending'
+            else 'running' end as state,
+       h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+from sessions s join session_heads h on h.session_id = s.id
+where s.group_id is not null;
