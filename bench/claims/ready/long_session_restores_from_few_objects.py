@@ -27,7 +27,7 @@ from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.failpoints import PACK_POINTS
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import Database
-from footplate.store.log.file_snapshots import load_files_at, load_snapshot
+from footplate.store.log.files.file_snapshots import load_files_at, load_snapshot
 from footplate.store.object_store import Objects
 from footplate.store.retention.object_gc import ObjectGarbageCollector
 from footplate.testing import replies, text, tool

@@ -17,7 +17,7 @@ from bench.support.cluster import Cluster
 from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.environments.directory_removal import remove_directory
 from footplate.store.database import Database
-from footplate.store.log.file_snapshots import load_files_at
+from footplate.store.log.files.file_snapshots import load_files_at
 from footplate.trees.session_trees import SessionTrees
 
 

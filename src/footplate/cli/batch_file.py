@@ -79,7 +79,9 @@ def _find_problems(job: dict[str, Any], lines_of_ids: dict[str, int]) -> Iterato
     for name in job:
         if name not in _FIELDS:
             close = difflib.get_close_matches(name, _FIELDS, 1)
-            yield f"there is no field {name}. " + (f"Did you mean {close[0]}?" if close else f"Use {', '.join(_FIELDS)}")
+            yield f"there is no field {name}. " + (
+                f"Did you mean {close[0]}?" if close else f"Use {', '.join(_FIELDS)}"
+            )
     if sum(job.get(name) is not None for name in _WORK) != 1:
         yield "a job must have exactly one of the fields prompt, shell and steps"
     custom_id = job["custom_id"]

@@ -71,7 +71,7 @@ class JobResult(ResponseModel):
     success: bool
     text: str = ""
     """The agent's last message, or the output of the last command."""
-    data: dict[str, Any] = {}
+    data: dict[str, Any]
     error_message: str | None = None
     metrics: JobMetrics
     ended_at: datetime

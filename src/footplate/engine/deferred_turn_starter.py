@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from footplate.domain.errors import FootplateError
 from footplate.domain.ports.engine import DeferredTurnStore, Waker
+from footplate.engine.wake_sessions import wake_sessions
 
 log = structlog.get_logger(__name__)
 
@@ -52,13 +52,4 @@ class DeferredTurnStarter:
                 log.warning("deferred turns could not be started; will retry", action="limit.unchecked", exc_info=True)
 
     async def _start_turns(self) -> None:
-        for organisation, session_id in await self._store.release_turns():
-            try:
-                await self._waker.wake(organisation, session_id)
-            except FootplateError as error:
-                log.warning(
-                    "session could not be woken; the sweep will wake it",
-                    action="wake.failed",
-                    session=session_id,
-                    reason=error.message,
-                )
+        await wake_sessions(self._waker, await self._store.release_turns())

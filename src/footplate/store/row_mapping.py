@@ -8,6 +8,7 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import Audience
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.turns import Activity, ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
 
@@ -81,6 +82,8 @@ def load_session(row: Row) -> Session:
         owner_id=row["owner"] or row["principal"],
         owner_name=row.get("owner_name"),
         audience=Audience.load(row["visible_to"]),
+        ends_when_done=row["ends_when_done"],
+        end=_session_end(row),
     )
 
 
@@ -100,6 +103,17 @@ def load_activity(row: Row) -> Activity:
             is_paused=row.get("is_paused", False),
             last_turn=row.get("last_turn"),
         )
+    )
+
+
+def _session_end(row: Row) -> SessionEnd | None:
+    if row["ended_at"] is None:
+        return None
+    return SessionEnd(
+        outcome=EndOutcome(row["end_outcome"]),
+        reason=row["end_reason"],
+        ended_by=row["ended_by"],
+        ended_at=row["ended_at"],
     )
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from footplate.domain.files.snapshots import ExpiredSessionFiles
 from footplate.store.database import SQL, Database
-from footplate.store.log.file_snapshots import load_files_at, tree_ids
+from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 
 
 class SessionRegistry:

@@ -30,8 +30,9 @@ from footplate.domain.ports.api import (
 )
 from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
+from footplate.domain.sessions.ending import SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
-from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session
+from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
@@ -39,6 +40,7 @@ from footplate.store.log import transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
+from footplate.store.log.session_ending import end_session, load_end_request, request_end
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
 from footplate.store.resources.limits import LimitStore
@@ -259,6 +261,7 @@ class UnitOfWork(
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
+        ends_when_done: bool = False,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         await self.check_limit(principal, LimitName.SESSIONS)
@@ -281,6 +284,7 @@ class UnitOfWork(
             selection.workspace_id,
             permissions or {},
             audience.dump(),
+            ends_when_done,
         )
         if row is None:
             raise await self._environment_error(principal, environment_id)
@@ -327,7 +331,7 @@ class UnitOfWork(
         )
         await self.check_limit(principal, LimitName.SESSIONS)
         origin = await find_fork_origin(self._connection, self._archives, head, point)
-        attributes = change(row_mapping.load_session(head))
+        attributes = change(replace(row_mapping.load_session(head), ends_when_done=False))
         row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
         if row is None:
             raise await self._environment_error(principal, str(environment_id))
@@ -351,6 +355,10 @@ class UnitOfWork(
             return old, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
         if new.agent != old.agent:
             _ensure_idle(old, "given other tools")
+            if old.end is not None:
+                raise Conflict(
+                    f"Session {session_id!r} has ended.", help_text="Fork it, and give the fork other tools."
+                )
         if (new.owner_id, new.audience) != (old.owner_id, old.audience):
             check_may_share(principal, old.owner_id)
         if new.audience != old.audience:
@@ -364,6 +372,26 @@ class UnitOfWork(
         )
         notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
+        return await self._session(principal, session_id), accepted
+
+    async def end_session(
+        self, principal: Principal, session_id: str, end: SessionEnd
+    ) -> tuple[Session, AcceptedInputs]:
+        self._session_id = session_id
+        head = _ensure_found(
+            await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation), "session", session_id
+        )
+        session = await self._session(principal, session_id)
+        accepted = AcceptedInputs(organisation=principal.organisation, session_id=session_id)
+        requested = session.end or load_end_request(head["end_request"])
+        if requested is not None:
+            check_same_end(session_id, requested, end)
+        elif session.status is SessionStatus.RUNNING:
+            await request_end(self._connection, session_id, end)
+            accepted = await self.send(principal, session_id, [Input(type=events.USER_INTERRUPT, body={})])
+        else:
+            ended = await end_session(self._connection, principal.organisation, session_id, end)
+            accepted = replace(accepted, positions=ended.positions, to_wake=ended.to_wake)
         return await self._session(principal, session_id), accepted
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
@@ -444,7 +472,7 @@ def _changed_fields(old: Session, new: Session) -> JsonObject | None:
 
 
 def _ensure_idle(session: Session, action: str) -> None:
-    if session.status != "idle":
+    if session.end is None and session.status != "idle":
         raise Conflict(
             f"Session {session.id!r} is {session.status} and cannot be {action}.",
             help_text="Interrupt it (`footplate interrupt`, or a user.interrupt event) and wait until it is idle.",

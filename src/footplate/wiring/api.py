@@ -22,13 +22,14 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
 from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.wake_sessions import wake_sessions
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.log.deliverable_work import Deliveries
-from footplate.store.log.diff_snapshots import DiffSnapshots
 from footplate.store.log.feed import Feed
+from footplate.store.log.files.deliverable_work import Deliveries
+from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
@@ -215,17 +216,12 @@ class _Notifier:
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:
-            try:
-                await self._waker.wake(
-                    accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle
-                )
-            except FootplateError as error:
-                log.warning(
-                    "session could not be woken; the sweep will wake it", action="wake.failed", reason=error.message
-                )
+            woken = [(accepted.organisation, accepted.session_id)]
+            await wake_sessions(self._waker, woken, ends_when_idle=accepted.ends_when_idle)
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
+        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=accepted.ends_when_idle)
 
 
 class _Diffs:

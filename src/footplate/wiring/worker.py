@@ -40,7 +40,7 @@ from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.log.feed import FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
-from footplate.store.log.file_snapshots import SnapshotHistory
+from footplate.store.log.files.file_snapshots import SnapshotHistory
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
@@ -146,6 +146,7 @@ async def run(settings: Settings) -> None:
                     )
                 ),
                 nudges=nudges,
+                waker=waker,
                 environments=backend.environments,
                 gate_factory=TurnGateFactory(
                     SessionRuleLoader(database, settings.resolved_projects_root),

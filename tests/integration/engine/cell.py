@@ -111,6 +111,7 @@ class Engine:
                 turns=self.cell.turns,
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
+                waker=self.waker,
                 environments=environments,
                 gate_factory=TurnGateFactory(SessionRuleLoader(self.cell.database)),
                 trees=trees,

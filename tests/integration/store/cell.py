@@ -83,6 +83,7 @@ class Cell:
         limits: JsonObject | None = None,
         mode: Mode = Mode.INTERACTIVE,
         context: JsonObject | None = None,
+        ends_when_done: bool = False,
     ) -> str:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
@@ -97,6 +98,7 @@ class Cell:
                 context=context or {},
                 inputs=inputs,
                 mode=mode,
+                ends_when_done=ends_when_done,
             )
         return session.id
 

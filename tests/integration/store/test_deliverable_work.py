@@ -9,7 +9,7 @@ from footplate.domain.files.delivery import DeliveryRequest, NothingToDeliver
 from footplate.domain.files.snapshots import Snapshot, StoredSnapshot, TreeSnapshot
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.projects.project import BaseCommit, ProjectSelection
-from footplate.store.log.deliverable_work import Deliveries
+from footplate.store.log.files.deliverable_work import Deliveries
 
 from .cell import COMPLETED, Cell, new_principal
 from .test_projects import claim_turn, create_project, start_session

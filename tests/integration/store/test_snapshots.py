@@ -11,8 +11,8 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import DiffRequest, ForkPoint
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events
-from footplate.store.log.diff_snapshots import DiffSnapshots
-from footplate.store.log.file_snapshots import SnapshotHistory
+from footplate.store.log.files.diff_snapshots import DiffSnapshots
+from footplate.store.log.files.file_snapshots import SnapshotHistory
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 
 from .cell import COMPLETED, Cell, new_principal

@@ -35,6 +35,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.usage_report import UsageQuery, UsageRow
 from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
 from footplate.domain.sessions import events
+from footplate.domain.sessions.ending import SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
@@ -419,6 +420,7 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
+        ends_when_done: bool = False,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -443,6 +445,7 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
             owner_id=principal.id,
             owner_name=principal.name,
             audience=audience,
+            ends_when_done=ends_when_done,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []
@@ -501,6 +504,18 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
         self._world.sessions[session_id] = session
         notice = self._append(session_id, Event(events.SESSION_UPDATED, {"title": session.title}), processed=True)
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, positions=[notice])
+
+    async def end_session(
+        self, principal: Principal, session_id: str, end: SessionEnd
+    ) -> tuple[Session, AcceptedInputs]:
+        session = await self._reads.session(principal, session_id)
+        if session.end is not None:
+            check_same_end(session_id, session.end, end)
+        else:
+            end = replace(end, ended_at=self._world.now())
+            session = replace(session, status=SessionStatus.TERMINATED, end=end)
+            self._world.sessions[session_id] = session
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
         session = await self._idle(principal, session_id)

@@ -6,7 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from footplate.cli import options
@@ -18,7 +17,7 @@ from footplate.domain.sessions.batches import MAX_JOBS, BatchPriority
 class _BatchCommands(GroupedHelp):
     """`footplate batch jobs.jsonl` is short for `footplate batch run jobs.jsonl`."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and args[0].endswith((".jsonl", ".json", ".ndjson")):
             args = ["run", *args]
         return super().resolve_command(ctx, args)

@@ -28,10 +28,11 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
+from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy
+from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, Turn, WhenBusy
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -109,6 +110,8 @@ class AcceptedInputs:
     """Whether to nudge the running turn to check its inputs."""
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
+    to_wake: Sequence[SessionToWake] = ()
+    """Organisation and id of other sessions that have work because this one has ended."""
     creates_session: bool = False
     ends_when_idle: bool = False
     """The session was created together with its task, so there may be no further turn."""
@@ -270,6 +273,7 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
         selection: ProjectSelection = NO_PROJECTS,
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
+        ends_when_done: bool = False,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,
@@ -304,6 +308,11 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, AcceptedInputs]: ...
+    async def end_session(
+        self, principal: Principal, session_id: str, end: SessionEnd
+    ) -> tuple[Session, AcceptedInputs]:
+        """End the session, or ask its running turn to stop and to end it. Repeating the same request is safe."""
+
     async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs: ...
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs: ...

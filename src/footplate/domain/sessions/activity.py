@@ -43,6 +43,8 @@ class ActivityFacts:
 
 
 def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - one return for each state
+    if facts.status is SessionStatus.TERMINATED:
+        return Activity(ActivityState.ENDED)
     has_work = facts.status is not SessionStatus.IDLE or facts.has_input
     if has_work and not facts.any_worker_alive:
         return Activity(ActivityState.STALLED, StallReason.NO_WORKER)

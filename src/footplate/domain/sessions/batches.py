@@ -155,8 +155,9 @@ class Job:
         command = as_object(data.get("command"))
         if not command:
             return data
+        others = {name: value for name, value in data.items() if name != "command"}
         shown: dict[str, Json] = {name: steps.stream_text(command.get(name)) for name in ("stdout", "stderr")}
-        return {**{name: data[name] for name in data if name != "command"}, "exit_code": command.get("exit_code"), **shown}
+        return {**others, "exit_code": command.get("exit_code"), **shown}
 
     @property
     def error_message(self) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from footplate.domain import ids
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import Decision
+from footplate.domain.sessions.ending import SessionEnd
 
 USER_MESSAGE: Final = "user.message"
 USER_INTERRUPT: Final = "user.interrupt"
@@ -29,6 +30,7 @@ CONTEXT_COMPACTED: Final = "agent.thread_context_compacted"
 STATUS_RUNNING: Final = "session.status_running"
 STATUS_IDLE: Final = "session.status_idle"
 STATUS_RESCHEDULED: Final = "session.status_rescheduled"
+STATUS_TERMINATED: Final = "session.status_terminated"
 SESSION_ERROR: Final = "session.error"
 SESSION_UPDATED: Final = "session.updated"
 SESSION_DELETED: Final = "session.deleted"
@@ -192,6 +194,11 @@ def status_rescheduled() -> Event:
 
 def status_idle(stop_reason: JsonObject) -> Event:
     return Event(STATUS_IDLE, {"stop_reason": stop_reason})
+
+
+def status_terminated(end: SessionEnd) -> Event:
+    """Build the last event of a session. How it ended is in extra fields."""
+    return Event(STATUS_TERMINATED, {"outcome": end.outcome.value, "reason": end.reason, "ended_by": end.ended_by})
 
 
 def forked(session_id: str, event_id: str | None, position: int) -> Event:

@@ -55,6 +55,8 @@ class OnFailure(StrEnum):
 class PauseReason(StrEnum):
     REQUESTED = "requested"
     STEP_FAILED = "step_failed"
+    GROUP = "group"
+    """Other members of its group run first."""
 
 
 HARNESSES: Final[Mapping[StepKind, str]] = {StepKind.SHELL: "shell", StepKind.EXTERNAL: "external"}
@@ -79,6 +81,8 @@ class StepDefinition:
     max_attempts: int = DEFAULT_ATTEMPTS
     """For `retry`."""
     timeout_seconds: float | None = None
+    ends_session: bool = False
+    """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
 
     def dump(self) -> JsonObject:
         """Return the definition as JSON, without the kind and the name, which have columns of their own."""
@@ -93,6 +97,7 @@ class StepDefinition:
             "on_failure": self.on_failure.value,
             "max_attempts": self.max_attempts,
             "timeout_seconds": self.timeout_seconds,
+            "ends_session": self.ends_session,
         }
 
     @classmethod
@@ -109,6 +114,7 @@ class StepDefinition:
             on_failure=OnFailure(str(stored.get("on_failure") or OnFailure.CONTINUE)),
             max_attempts=attempts if isinstance(attempts, int) else DEFAULT_ATTEMPTS,
             timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
+            ends_session=stored.get("ends_session") is True,
         )
 
 

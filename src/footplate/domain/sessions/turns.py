@@ -4,10 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import EVERYONE, Audience
+from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Usage
+
+SessionToWake: TypeAlias = tuple[str, str] | tuple[str, str, int | None]
+"""A session that has work: its organisation, its id and, unless it is the default, the priority of its turns."""
+
+
+def session_to_wake(organisation: str, session_id: str, priority: int | None) -> SessionToWake:
+    return (organisation, session_id) if priority is None else (organisation, session_id, priority)
 
 
 class SessionStatus(StrEnum):
@@ -37,6 +46,8 @@ class ActivityState(StrEnum):
     INTERRUPTED = "interrupted"
     LIMIT_REACHED = "limit_reached"
     TIMED_OUT = "timed_out"
+    ENDED = "ended"
+    """The session accepts nothing more. Its end says how it ended."""
 
 
 class StallReason(StrEnum):
@@ -125,6 +136,9 @@ class Session:
     owner_id: str | None = None
     owner_name: str | None = None
     audience: Audience = EVERYONE
+    ends_when_done: bool = False
+    """Whether the session ends by itself when its queue is empty."""
+    end: SessionEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

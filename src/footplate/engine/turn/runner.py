@@ -32,6 +32,7 @@ from footplate.domain.ports.engine import (
     OutputDirectories,
     Trees,
     TurnStore,
+    Waker,
 )
 from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
@@ -51,6 +52,7 @@ from footplate.engine.turn.step_content import prepare_step_content
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources
+from footplate.engine.wake_sessions import wake_sessions
 from footplate.engine.warm.prewarming import Prewarmer
 from footplate.engine.warm.warm_pool import WarmPool
 from footplate.engine.worker_lease import HeldTurn, WorkerLease
@@ -92,6 +94,7 @@ class TurnServices:
     turns: TurnStore
     live: LiveTurns
     nudges: Nudges
+    waker: Waker
     environments: Environments
     gate_factory: GateFactory
     trees: Trees | None = None
@@ -134,6 +137,7 @@ class TurnRunner:
         await live.publish(claim.positions)
         if isinstance(claim, NothingToClaim):
             await live.aclose()
+            await wake_sessions(services.waker, claim.to_wake)
             if claim.retry_after is not None:
                 return RetryTurn(
                     claim.retry_after, "The next step is repeated after a failure, and waits for its time."
@@ -410,6 +414,7 @@ class _Turn:
             self._log.files.mark_committed(self._final_snapshots)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(finished.positions)
+        await wake_sessions(self._services.waker, finished.to_wake)
         if finished.retry_after is not None and finished.has_more:
             return RetryTurn(finished.retry_after, "The step failed, and is repeated.")
         return TurnEnded(has_more=finished.has_more)

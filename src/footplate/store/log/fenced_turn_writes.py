@@ -25,12 +25,13 @@ from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.steps import MESSAGE, StepEnd, decide_end
-from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
 from footplate.store.log.fork_history import ForkHistory
+from footplate.store.log.session_ending import end_after_turn
 from footplate.store.log.step_queue import end_claimed_step, ended_event
 from footplate.store.log.turn_claims import content_blocks, find_unresolved_calls
 from footplate.store.object_store import Objects
@@ -121,7 +122,7 @@ class Turns:
         files: Sequence[TreeSnapshot] = (),
         outputs: OutputChanges | None = None,
     ) -> FinishedTurn:
-        """Ends the turn, and its step, in one commit."""
+        """Ends the turn, its step, and the session if it ends with them, in one commit."""
         step = claim.step
         end = decide_end(step.definition if step else MESSAGE, step.attempt if step else 1, outcome)
         last_events = []
@@ -133,16 +134,19 @@ class Turns:
             last_events.append(ended_event(step.id, end.state, outcome.error_message))
         limits = None if outputs is None else await self._limits.load(claim.organisation)
         more = True  # also after a lost acknowledgement: an unnecessary check finds no work
+        to_wake: Sequence[SessionToWake] = ()
+        is_simple = outcome.status is not TurnStatus.AWAITING and step is None and not claim.ends_when_done
 
         async def commit(connection: Connection) -> Sequence[Position]:
-            nonlocal more
-            if outcome.status is not TurnStatus.AWAITING and not files and step is None and outputs is None:
+            nonlocal more, to_wake
+            if is_simple and not files and outputs is None:
                 done = await self._finish_in_one_statement(connection, claim, outcome, end, [*last_events, idle])
                 if done is not None:
                     positions, more = done
                     return positions
             async with connection.transaction():
-                positions = [*await self._claim_late_interrupts(connection, claim)]
+                late_interrupts, end_request = await self._claim_late_interrupts(connection, claim)
+                positions = [*late_interrupts]
                 remaining = await find_unresolved_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
                 final_outcome = replace(outcome, pending=tuple(remaining))
                 continues = outcome.status is TurnStatus.AWAITING and not remaining
@@ -167,10 +171,13 @@ class Turns:
                     end.state,
                 )
                 more = bool(found)
+                if ended := await end_after_turn(connection, claim, outcome, end, end_request):
+                    more, to_wake = False, ended.to_wake
+                    positions += ended.positions
                 return positions
 
         positions = await self._commit_with_retries(commit, claim, [*last_events, idle])
-        return FinishedTurn(positions, more, end.retry_after)
+        return FinishedTurn(positions, more, end.retry_after, to_wake)
 
     async def _finish_in_one_statement(
         self, connection: Connection, claim: Claim, outcome: TurnOutcome, end: StepEnd, last_events: Sequence[Event]
@@ -349,15 +356,19 @@ class Turns:
         wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, since)
         return bool(wanted and wanted["wanted"]), ()
 
-    async def _claim_late_interrupts(self, connection: Connection, claim: Claim) -> Sequence[Position]:
-        """Consumes interrupts that arrived while the turn was ending, although nothing remains to be stopped."""
-        control_seq = await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch)
-        if control_seq is None:
+    async def _claim_late_interrupts(
+        self, connection: Connection, claim: Claim
+    ) -> tuple[Sequence[Position], JsonObject | None]:
+        """Consumes interrupts that arrived while the turn was ending, although nothing remains to be stopped. Also
+        returns how the session ends with the turn, if a client asked for that.
+        """
+        head = await connection.fetchrow(SQL["lock_epoch"], claim.session_id, claim.epoch)
+        if head is None:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
-        if control_seq < claim.controls_seq:
-            return ()
+        if head["control_seq"] < claim.controls_seq:
+            return (), head["end_request"]
         rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq, claim.turn_id)
-        return await self._append_interrupts(connection, claim, rows)
+        return await self._append_interrupts(connection, claim, rows), head["end_request"]
 
     async def _append_interrupts(
         self, connection: Connection | None, claim: Claim, rows: Sequence[Row]

@@ -112,6 +112,7 @@ async def insert_fork(
         [part.owner for part in origin.segments],
         [part.last_seq for part in origin.segments],
         [part.entries for part in origin.segments],
+        attributes.ends_when_done,
     )
 
 

@@ -81,10 +81,7 @@ async def append_inputs(
     head = await connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
     if head is None:
         raise NotFound("session", session_id)
-    if head["archived_at"] is not None:
-        raise InvalidRequest(
-            f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
-        )
+    check_accepts(head, "events")
     pending = await _load_pending_calls(connection, head, inputs)
     decisions = await _load_decisions(connection, objects, session_id, inputs, pending)
     repeated = {
@@ -113,6 +110,21 @@ async def append_inputs(
     await _record_replies(connection, principal, session_id, [plan.event for plan in plans])
     new = iter(accepted.positions)
     return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
+
+
+def check_accepts(head: Row, noun: str) -> None:
+    """Raises `InvalidRequest` if the session is archived or has ended."""
+    session_id = head["session_id"]
+    if head["ended_at"] is not None:
+        raise InvalidRequest(
+            f"Session {session_id!r} has ended and accepts no more {noun}.",
+            help_text=f"Fork it to go on from where it ended: `footplate fork {session_id}`.",
+            error_code="session_ended",
+        )
+    if head["archived_at"] is not None:
+        raise InvalidRequest(
+            f"Session {session_id!r} is archived and accepts no more {noun}.", help_text="Create a new session."
+        )
 
 
 async def _load_pending_calls(

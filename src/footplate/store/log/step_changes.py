@@ -20,7 +20,7 @@ from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepKind, StepState
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log.inputs import append_events, append_inputs
+from footplate.store.log.inputs import append_events, append_inputs, check_accepts
 from footplate.store.log.step_queue import ended_event, load_step, playback_event
 from footplate.store.object_store import Objects
 from footplate.store.resources.limits import LimitUnitOfWork
@@ -216,10 +216,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         head = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
         if head is None:
             raise NotFound("session", session_id)
-        if head["archived_at"] is not None:
-            raise InvalidRequest(
-                f"Session {session_id!r} is archived and accepts no more steps.", help_text="Create a new session."
-            )
+        check_accepts(head, "steps")
         return head
 
     async def _step(self, principal: Principal, session_id: str, event_id: str) -> Step:

@@ -27,8 +27,9 @@ from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
-from footplate.store.log.file_snapshots import load_files_at, tree_ids
+from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.fork_history import ForkHistory
+from footplate.store.log.session_ending import end_unstarted_work
 from footplate.store.log.step_queue import (
     end_superseded_step,
     end_unstarted_step,
@@ -127,6 +128,9 @@ class Claims:
             await connection.execute(SQL["release_head"], session_id, head["epoch"])
             if found.retry_after is not None:
                 await connection.execute(SQL["wait_for_retry"], session_id, head["epoch"], found.retry_after)
+            elif head["ends_when_done"]:
+                ended = await end_unstarted_work(connection, organisation, session_id, found.positions)
+                found = replace(found, positions=[*found.positions, *ended.positions], to_wake=ended.to_wake)
         elif limits is not None and head["old_status"] == "idle":
             await check_turn_slots(connection, limits, session_id, head["old_wake_at"])
         return found
@@ -279,6 +283,7 @@ class Claims:
             carried=carried,
             step=claimed,
             files=SessionFiles(outputs=outputs),
+            ends_when_done=step["ends_when_done"],
         )
 
     async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
@@ -392,6 +397,7 @@ def _claim_for_stored_turn(head: Row, turn: Row) -> Claim:
         entries=head["entries"],
         control_seq=head["control_seq"],
         old_holder=head["old_holder"],
+        ends_when_done=turn["ends_when_done"],
     )
 
 

@@ -81,9 +81,10 @@ class FileUnitOfWork(LimitUnitOfWork, FileUnit):
         row = await self._connection.fetchrow(SQL["lock_resources"], session_id, principal.organisation)
         if row is None:
             raise NotFound("session", session_id)
-        if row["archived_at"] is not None:
+        if row["archived_at"] is not None or row["ended_at"] is not None:
+            state = "is archived" if row["ended_at"] is None else "has ended"
             raise InvalidRequest(
-                f"Session {session_id!r} is archived and cannot be changed.", help_text="Create a new session."
+                f"Session {session_id!r} {state} and cannot be changed.", help_text="Create a new session."
             )
         new = change(row["resources"])
         await self._connection.execute(SQL["update_resources"], session_id, [*new])

@@ -33,7 +33,7 @@ from footplate.domain.files.snapshots import Snapshot, base_packs_prefix
 from footplate.domain.files.uploaded_files import FILES_FOLDER
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log.file_snapshots import load_snapshot
+from footplate.store.log.files.file_snapshots import load_snapshot
 from footplate.store.object_store import Objects
 from footplate.store.retention.deletion_cleanup import find_object_keys
 from footplate.store.row_mapping import Row

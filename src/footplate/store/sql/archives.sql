@@ -9,7 +9,7 @@ insert into walks (name, place) values ('retention', $1) on conflict (name) do u
 -- name: walk
 -- The next heads, and which of them may be inactive. This is a cheap pre-selection over all sessions; `resting` decides.
 select h.session_id, h.organisation,
-       h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake and h.seq > coalesce(a.last_seq, 0)
+       h.status in ('idle', 'terminated') and h.turn_id is null and h.holder is null and not h.wake and h.seq > coalesce(a.last_seq, 0)
        and (h.claimed_at is null or h.claimed_at < now() - $2::interval) as candidate
 from (select * from session_heads where session_id > $1 order by session_id limit $3) h
 left join archives a on a.session_id = h.session_id
@@ -29,7 +29,7 @@ select from session_heads where session_id = $1 for update
 select h.seq, h.epoch, h.entries, h.inherited_seq, h.inherited_entries, a.object_key
 from session_heads h
 left join archives a on a.session_id = h.session_id
-where h.session_id = $1 and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
+where h.session_id = $1 and h.status in ('idle', 'terminated') and h.turn_id is null and h.holder is null and not h.wake
   and h.seq > coalesce(a.last_seq, 0)
   and not exists (select from steps s where s.session_id = $1 and s.sort_key > h.taken_position and s.state = 'pending')
   and not exists (select from stretches f where f.owner = $1)

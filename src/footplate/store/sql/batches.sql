@@ -21,16 +21,16 @@ with job as (
 ), session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done, group_id,
-                          group_index, group_name, priority)
+                          group_index, group_name)
     select j.id, $2, a.agent ->> 'id', (a.agent ->> 'version')::integer, a.agent, e.id, e.config, j.title, j.metadata::jsonb,
            j.context::jsonb, $3, $3, $4, array(select jsonb_array_elements_text(j.project_ids::jsonb)), j.workspace_id,
-           j.permissions::jsonb, $5, true, $1, j.place, j.custom_id, $6
+           j.permissions::jsonb, $5, true, $1, j.place, j.custom_id
     from job j join agent a on a.number = j.agent
     join environments e on e.id = j.environment_id and e.organisation = $2 and e.archived_at is null
     returning id, group_index
 ), head as (
-    insert into session_heads (session_id, organisation, seq, wake, wake_at, playing, pause_reason)
-    select j.id, $2, j.seq, place < $9, case when place < $9 then now() end, place < $9, case when place >= $9 then $7 end
+    insert into session_heads (session_id, organisation, seq, priority, wake, wake_at, playing, pause_reason)
+    select j.id, $2, j.seq, $6, place < $9, case when place < $9 then now() end, place < $9, case when place >= $9 then $7 end
     from job j
 ), active as (
     insert into active_sessions (session_id, organisation) select id, $2 from job
@@ -98,3 +98,14 @@ order by e.session_id, e.seq
 -- name: cancel_batch
 update session_groups set cancelled_at = coalesce(cancelled_at, now())
 where id = $1 and organisation = $2 and kind = 'batch' and ended_at is null
+
+-- name: count_member_end
+with ended as (
+    update session_groups g
+    set completed = completed + ($2 = 'completed')::integer, failed = failed + ($2 in ('failed', 'expired'))::integer,
+        cancelled = cancelled + ($2 = 'cancelled')::integer,
+        ended_at = case when completed + failed + cancelled + 1 = total then now() end
+    where id = (select group_id from sessions where id = $1)
+    returning completed + failed + cancelled as number
+)
+update sessions set group_end = number from ended where id = $1

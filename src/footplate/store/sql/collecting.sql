@@ -8,7 +8,7 @@ returning 1
 
 -- name: told_of_session
 select h.session_id is not null as living,
-       coalesce(h.turn_id is not null or h.holder is not null or h.status <> 'idle' or h.wake, false) as busy,
+       coalesce(h.turn_id is not null or h.holder is not null or h.status not in ('idle', 'terminated') or h.wake, false) as busy,
        exists (select from deletions where session_id = $1) as deleting,
        exists (select from stretches where owner = $1) as pinned,
        exists (select from stretches where session_id = $1) as forked
@@ -41,7 +41,7 @@ from session_heads h
 join sessions s on s.id = h.session_id
 left join archives a on a.session_id = h.session_id
 left join events e on e.session_id = h.session_id and e.seq = h.seq
-where h.session_id = any($1::text[]) and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
+where h.session_id = any($1::text[]) and h.status in ('idle', 'terminated') and h.turn_id is null and h.holder is null and not h.wake
   and not exists (select from steps t where t.session_id = h.session_id and t.sort_key > h.taken_position and t.state = 'pending')
   and not exists (select from stretches f where f.owner = h.session_id)
   and greatest(coalesce(e.created_at, a.last_event_at, a.created_at, s.created_at), h.claimed_at) < now() - $2::interval

@@ -110,7 +110,7 @@ where id = $1 and (outputs is null or outputs -> 'omitted' <> $2::jsonb)
 select coalesce(owner, principal) from sessions where id = $1
 
 -- name: lock_resources
-select resources, archived_at from sessions where id = $1 and organisation = $2 for update
+select resources, archived_at, ended_at from sessions where id = $1 and organisation = $2 for update
 
 -- name: update_resources
 update sessions set resources = $2, updated_at = now() where id = $1

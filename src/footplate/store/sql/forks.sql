@@ -36,9 +36,9 @@ select body, object_key from events where session_id = $1 and seq = $2
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, owner, fork, mode, project_ids, workspace_id, bases, resources, permissions,
-                          visible_to)
+                          visible_to, ends_when_done)
     select $1, $2, $3, $4, $5, coalesce(e.id, p.environment_id), coalesce(e.config, p.environment), $7, $8, p.context, $9, $9, $10,
-           p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions, p.visible_to
+           p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions, p.visible_to, $17
     from sessions p left join environments e on e.id = $6 and e.organisation = $2 and e.archived_at is null
     where p.id = $11 and ($6::text is null or e.id is not null)
     returning *

@@ -67,8 +67,8 @@ delete from environments where id = $1 and organisation = $2 returning id
 -- Returns no row if the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
-                          context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to)
-    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15
+                          context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done)
+    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16
     from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
     returning *
 ), head as (
@@ -118,7 +118,7 @@ from (
     left join (select session_id, bool_or(not question) as needs_approval, bool_or(question) as asks_question
                from approvals where closed_at is null group by 1) asks on asks.session_id = h.session_id
 ) facts
-where status <> 'idle' or wake or needs_approval or asks_question or author_disabled
+where status not in ('idle', 'terminated') or wake or needs_approval or asks_question or author_disabled
 group by 1, 2, 3, 4, 5, 6, 7, 8
 
 -- name: update_session

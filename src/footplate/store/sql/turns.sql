@@ -13,6 +13,7 @@ with seen as (
 ), old as (
     select session_id, seq, taken_position from session_heads
     where session_id = $1 and organisation = $2 and turn_id is null and (playing or next_steps > 0)
+      and status <> 'terminated'
     for update
 ), step as (
     select s.* from old cross join lateral (
@@ -30,7 +31,7 @@ with seen as (
 select head.*, step.position, step.sort_key, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
        e.object_key as input_object, e.created_at as accepted_at, acting_principal(e.principal) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
-       se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs,
+       se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs, se.ends_when_done,
        case when se.fork is not null then se.created_at end as forked_at
 from head, step
 join sessions se on se.id = step.session_id
@@ -40,14 +41,17 @@ left join principals p on p.id = acting_principal(e.principal)
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
 with old as (
-    select session_id, holder, status, wake_at from session_heads where session_id = $1 and organisation = $2 for update
+    select h.session_id, h.holder, h.status, h.wake_at, s.ends_when_done
+    from session_heads h join sessions s on s.id = h.session_id
+    where h.session_id = $1 and h.organisation = $2 and h.status <> 'terminated'
+    for update of h
 )
 update session_heads h
 set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
 returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, h.playing or h.next_steps > 0 as may_start, old.status as old_status,
-          old.holder as old_holder, old.wake_at as old_wake_at
+          old.holder as old_holder, old.wake_at as old_wake_at, old.ends_when_done
 
 -- name: lease_lives
 select lease_until > clock_timestamp() from workers where id = $1
@@ -56,7 +60,7 @@ select lease_until > clock_timestamp() from workers where id = $1
 update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
-select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, s.outputs, e.body as input_body,
+select t.*, s.agent, s.fork, s.ends_when_done, s.context as session_context, s.project_ids, s.bases, s.resources, s.outputs, e.body as input_body,
        e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at,
        st.kind, st.name, st.definition, st.event_id, st.attempts, st.sort_key, t.principal as author_id, p.name as author_name, p.kind as author_kind
 from turns t
@@ -75,7 +79,7 @@ select s.position, s.sort_key, s.event_id, s.overrides, s.context, s.traceparent
        s.attempts, extract(epoch from s.not_before - now())::float8 as wait_seconds, e.body as input_body,
        e.object_key as input_object, e.created_at as accepted_at, coalesce(s.edited_by, e.principal) as sender_id, acting_principal(coalesce(s.edited_by, e.principal)) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
-       se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs,
+       se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs, se.ends_when_done,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
 from session_heads h
@@ -96,7 +100,7 @@ update session_heads set waits_for = $3 where session_id = $1 and epoch = $2
 -- their bases.
 select h.epoch, h.seq, h.entries, h.control_seq, s.agent, s.environment, s.mode, s.context as session_context
 from session_heads h join sessions s on s.id = h.session_id
-where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.wake and s.archived_at is null
+where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.wake and s.archived_at is null and s.ended_at is null
   and s.project_ids = '{}'
 
 -- name: begin_turn
@@ -182,7 +186,7 @@ with head as (
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
             select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
         ) and (h.playing or h.next_steps > 0) as more) work)
-    where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11
+    where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11 and end_request is null
     returning seq, entries, wake
 ), turn as (
     update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
@@ -255,7 +259,7 @@ where s.session_id = $1 and s.turn_id = $2 and s.when_busy = 'steer' and s.state
 order by s.sort_key
 
 -- name: lock_epoch
-select control_seq from session_heads where session_id = $1 and epoch = $2 for update
+select control_seq, end_request from session_heads where session_id = $1 and epoch = $2 for update
 
 -- name: interrupts
 -- Interrupts that this turn must obey: not consumed yet, or consumed by an earlier attempt of this turn. Interrupts that

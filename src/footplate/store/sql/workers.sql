@@ -29,14 +29,17 @@ delete from workers where id = $1
 -- name: to_wake
 -- Sessions whose wake signal failed or was lost after the commit, and turns whose worker was lost long ago. Skips sessions
 -- whose turn runs or waits for its next attempt: their workflow checks the flag when the turn ends. Skips sessions whose turn
--- waits because of a limit: they are woken when there is room (store/log/deferred_turns.py).
-select h.organisation, h.session_id
+-- waits because of a limit: they are woken when there is room (store/log/deferred_turns.py). In a random order, with the
+-- organisations and priorities in turns: many sessions whose turns wait for a worker must not hide one that was lost.
+select h.organisation, h.session_id, h.priority
 from active_sessions a
 join session_heads h on h.session_id = a.session_id
 left join workers w on w.id = h.holder
 where case when h.status = 'idle' then h.wake and h.deferred is null and h.wake_at < now() - $1 * interval '1 second'
+      when h.status = 'terminated' then false
       else h.claimed_at < now() - case when h.status = 'running' then $2 else 10 * $2 end * interval '1 second'
            and (w.id is null or w.lease_until < now() - $2 * interval '1 second') end
+order by row_number() over (partition by h.organisation, h.priority order by random())
 limit $3
 
 -- name: forget_answers
@@ -48,7 +51,7 @@ delete from answers where id in (
 -- Takes the head's lock, so that a concurrent wake waits and then inserts the row again.
 delete from active_sessions where session_id in (
     select h.session_id from active_sessions a join session_heads h on h.session_id = a.session_id
-    where a.since < now() - interval '1 minute' and h.status = 'idle' and not h.wake
+    where a.since < now() - interval '1 minute' and h.status in ('idle', 'terminated') and not h.wake
       -- Sessions with pending steps count for the limit on queued steps.
       and not exists (select from steps s where s.session_id = h.session_id and s.sort_key > h.taken_position and s.state = 'pending')
     limit 5000

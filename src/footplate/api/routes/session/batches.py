@@ -1,4 +1,4 @@
-"""`/v1/session_batches`: creates, lists, cancels and repeats batches of background sessions, and returns their results."""
+"""`/v1/session_batches`: creates, lists, cancels and repeats batches of background sessions, and lists their results."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -37,6 +37,7 @@ from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
 from footplate.domain.sessions import events
 from footplate.domain.sessions.batches import BatchDefinition, BatchPriority, CreatedBatch, JobDefinition
+from footplate.domain.sessions.turns import session_to_wake
 
 router = create_router("/v1/session_batches", "session_batches")
 
@@ -101,14 +102,15 @@ def _announce_batch(created: CreatedBatch) -> ChangeResult:
         session_id=created.session_ids[0],
         creates_session=True,
         ends_when_idle=True,
-        to_wake=[(organisation, session_id) for session_id in created.session_ids],
+        to_wake=[
+            session_to_wake(organisation, session_id, created.batch.priority.engine_priority)
+            for session_id in created.session_ids
+        ],
     )
     return batches.serialize_batch(created.batch), accepted
 
 
-@router.get(
-    "", response_model=response_models.Listing[BatchAnswer], openapi_extra=describe_request(query=ListBatches)
-)
+@router.get("", response_model=response_models.Listing[BatchAnswer], openapi_extra=describe_request(query=ListBatches))
 async def list_batches(request: Request, principal: Caller) -> Response:
     """Lists batches, the newest first."""
     query = read_query(request, ListBatches)

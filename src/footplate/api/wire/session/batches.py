@@ -126,7 +126,12 @@ class ListResults(Parameters):
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     page: Text | None = None
     after: Annotated[
-        int | None, Field(ge=0, le=2**31 - 1, description="The `number` of the last result that you have. A later page has its own start.")
+        int | None,
+        Field(
+            ge=0,
+            le=2**31 - 1,
+            description="The `number` of the last result that you have. A later page has its own start.",
+        ),
     ] = None
     outcomes: Annotated[list[_Outcome], Field(alias="outcomes[]", default_factory=list)]
 

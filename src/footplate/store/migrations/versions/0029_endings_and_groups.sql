@@ -15,13 +15,14 @@ alter table sessions
     add column group_name     text,
     -- How many members had ended when this one did, including it. Assigned under the lock of the group's row, so the results of a
     -- group can be read in this order, and none appears before one that was read.
-    add column group_end      integer,
-    -- The engine's priority of the session's turns: 1 is the highest, 5 the lowest. Null: 3, the engine's default.
-    add column priority       smallint;
+    add column group_end      integer;
 create unique index sessions_of_group on sessions (group_id, group_index) where group_id is not null;
 
 -- How the session ends when its running turn has ended. A client asked for it while the turn was running.
-alter table session_heads add column end_request json;
+alter table session_heads
+    add column end_request json,
+    -- The engine's priority of the session's turns: 1 is the highest, 5 the lowest. Null: 3, the engine's default.
+    add column priority    smallint;
 
 -- Sessions that were started together and are waited for together: the children of a session, or a batch.
 create table session_groups (

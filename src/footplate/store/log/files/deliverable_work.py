@@ -19,7 +19,7 @@ from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log.file_snapshots import load_files_at, load_snapshot
+from footplate.store.log.files.file_snapshots import load_files_at, load_snapshot
 from footplate.store.resources import projects
 from footplate.store.row_mapping import Row
 
@@ -34,7 +34,7 @@ class Deliveries:
             if head is None:
                 raise NotFound("session", session_id)
             project_id = _choose_project(head, request.project_id)
-            if request.writes and head["status"] != "idle":
+            if request.writes and head["status"] not in {"idle", "terminated"}:
                 raise Conflict(
                     f"Session {session_id} is running a turn, so its files may still change.",
                     help_text="Wait until the session is idle, or interrupt it. Its work so far is kept.",

@@ -8,7 +8,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import DiffRequest
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log.file_snapshots import load_files_at, snapshots_by_tree, tree_ids
+from footplate.store.log.files.file_snapshots import load_files_at, snapshots_by_tree, tree_ids
 from footplate.store.log.fork_creation import find_position
 from footplate.store.object_store import Objects
 from footplate.store.resources import projects

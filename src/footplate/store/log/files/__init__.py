@@ -1,0 +1,1 @@
+"""What the log records of files: snapshots, their differences, and deliveries."""

@@ -1,0 +1,133 @@
+"""Ends sessions. An ended session accepts nothing more, holds nothing, and can be read and forked.
+
+All of it happens in one transaction, under the lock of the session's head: the open turn and the pending steps are
+ended, pending approvals are closed, and the last event says how the session ended. If the session belongs to a group,
+the same transaction accounts for it there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from footplate.domain.json import JsonObject
+from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions import events, steps
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
+from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.steps import PauseReason, StepEnd, StepState
+from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStatus
+from footplate.store.database import SQL, Connection
+from footplate.store.log.inputs import append_events
+from footplate.store.log.session_groups import AccountedEnd, record_member_end
+from footplate.store.log.step_queue import ended_event
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSession:
+    positions: Sequence[Position] = ()
+    """To be published."""
+    to_wake: Sequence[SessionToWake] = ()
+    """Organisation and id of other sessions that have work now. Their wake flags are set."""
+
+
+async def end_session(connection: Connection, organisation: str, session_id: str, end: SessionEnd) -> EndedSession:
+    """Ends the session. The caller holds the lock of its head. An ended session does not change."""
+    head = await connection.fetchrow(SQL["head_to_end"], session_id)
+    if head is None or head["ended_at"] is not None:
+        return EndedSession()
+    new_events: list[Event] = []
+    if head["turn_id"] is not None:
+        new_events += await _end_open_turn(connection, session_id, head["epoch"], head["turn_id"])
+    for row in await connection.fetch(SQL["cancel_pending_steps"], session_id):
+        new_events.append(
+            ended_event(steps.step_id_of(row["event_id"]), StepState.CANCELLED, "The session ended before it ran.")
+        )
+    new_events.append(events.status_terminated(end))
+    positions = await append_events(connection, organisation, end.ended_by, session_id, new_events)
+    has_open_turn = head["turn_id"] is not None
+    await connection.execute(
+        SQL["end_session"], session_id, end.outcome, end.reason, end.ended_by, organisation, has_open_turn
+    )
+    accounted = AccountedEnd()
+    if head["group_id"] is not None:
+        accounted = await record_member_end(connection, organisation, session_id, end)
+    return EndedSession(positions, accounted.to_wake)
+
+
+async def request_end(connection: Connection, session_id: str, end: SessionEnd) -> None:
+    """Records how the session ends with its running turn. The caller also interrupts the turn."""
+    await connection.execute(SQL["request_end"], session_id, _dump(end))
+
+
+async def end_after_turn(
+    connection: Connection, claim: Claim, outcome: TurnOutcome, step_end: StepEnd, request: JsonObject | None
+) -> EndedSession | None:
+    """Ends the session in the commit that ends its turn, if a client asked for that (`request`), if the step says so,
+    or if the session ends when it is done. None: the session goes on.
+    """
+    end = load_end_request(request)
+    if end is None and (outcome.status is TurnStatus.AWAITING or step_end.retry_after is not None):
+        return None
+    if end is None and claim.step is not None and claim.step.definition.ends_session:
+        end = _end_by_step(step_end.state, outcome.error_message)
+    elif end is None and claim.ends_when_done:
+        end = await _find_own_end(connection, claim.session_id)
+    return None if end is None else await end_session(connection, claim.organisation, claim.session_id, end)
+
+
+async def end_unstarted_work(
+    connection: Connection, organisation: str, session_id: str, positions: Sequence[Position]
+) -> EndedSession:
+    """Ends a session with `ends_when_done` whose last steps did not run. `positions` has the ends of these steps."""
+    reasons = [position.event.body["error_message"] for position in positions if position.event.type == steps.ENDED]
+    end = await _find_own_end(connection, session_id, reason=str(reasons[-1]) if reasons else None)
+    return EndedSession() if end is None else await end_session(connection, organisation, session_id, end)
+
+
+async def _find_own_end(connection: Connection, session_id: str, *, reason: str | None = None) -> SessionEnd | None:
+    """Decides how a session with `ends_when_done` ends now. None: it has more work, or waits for a person.
+
+    `reason`: why the last step ended, if it did not run.
+    """
+    row = await connection.fetchrow(SQL["finished_work"], session_id)
+    if row is None:
+        return None
+    end = _end_by_step(StepState(row["state"] or StepState.SKIPPED), row["error"])
+    if end.outcome is EndOutcome.COMPLETED and row["pause_reason"] == PauseReason.STEP_FAILED:
+        return SessionEnd(outcome=EndOutcome.FAILED, reason=reason)
+    return end
+
+
+def _end_by_step(state: StepState, error: str | None) -> SessionEnd:
+    if state is StepState.CANCELLED:
+        return SessionEnd(outcome=EndOutcome.CANCELLED, reason=error or "The last turn was interrupted.")
+    if state is StepState.FAILED:
+        return SessionEnd(outcome=EndOutcome.FAILED, reason=error)
+    return SessionEnd(outcome=EndOutcome.COMPLETED)
+
+
+def load_end_request(stored: JsonObject | None) -> SessionEnd | None:
+    if stored is None:
+        return None
+    reason, ended_by = stored.get("reason"), stored.get("ended_by")
+    return SessionEnd(
+        outcome=EndOutcome(str(stored["outcome"])),
+        reason=reason if isinstance(reason, str) else None,
+        ended_by=ended_by if isinstance(ended_by, str) else None,
+    )
+
+
+async def _end_open_turn(connection: Connection, session_id: str, epoch: int, turn_id: str) -> Sequence[Event]:
+    """Ends a turn that waits for a result, a decision or its next attempt. Returns the events to append."""
+    turn = await connection.fetchrow(SQL["turn_of_head"], session_id, turn_id)
+    assert turn is not None
+    result = {**(turn["result"] or {}), "superseded": True}
+    await connection.fetchval(
+        SQL["end_turn"], session_id, epoch, turn_id, TurnStatus.INTERRUPTED, result, True, False, StepState.CANCELLED
+    )
+    if turn["definition"] is None:
+        return ()
+    return [ended_event(steps.step_id_of(turn["event_id"]), StepState.CANCELLED, "The session ended.")]
+
+
+def _dump(end: SessionEnd) -> JsonObject:
+    return {"outcome": end.outcome.value, "reason": end.reason, "ended_by": end.ended_by}

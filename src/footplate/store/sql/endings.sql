@@ -1,0 +1,44 @@
+-- Sessions that end. Callers hold the head's lock.
+
+-- name: request_end
+-- The commit that ends the running turn ends the session.
+update session_heads set end_request = $2 where session_id = $1
+
+-- name: head_to_end
+select h.epoch, h.turn_id, s.ended_at, s.group_id
+from session_heads h join sessions s on s.id = h.session_id
+where h.session_id = $1
+
+-- name: cancel_pending_steps
+with cancelled as (
+    update steps s set state = 'cancelled', not_before = null
+    from session_heads h
+    where h.session_id = $1 and s.session_id = $1 and s.sort_key between h.taken_position + 1 and h.seq and s.state = 'pending'
+    returning s.event_id, s.sort_key
+)
+select event_id from cancelled order by sort_key
+
+-- name: end_session
+-- The epoch is raised if the session had an open turn ($6), so a worker that still has it is refused.
+with asks as (
+    update approvals set closed_at = now() where session_id = $1 and closed_at is null
+), head as (
+    update session_heads
+    set status = 'terminated', turn_id = null, holder = null, wake = false, wake_at = null, waits_for = null, deferred = null,
+        end_request = null, next_steps = 0, epoch = epoch + case when $6 then 1 else 0 end
+    where session_id = $1
+)
+update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now()
+where id = $1 and organisation = $5
+
+-- name: finished_work
+-- How the last turn of a session and its step ended, if nothing else can run: no step is pending, or a failed step has paused
+-- the session. A session that was paused by a client waits to be played.
+select h.pause_reason, t.result ->> 'error' as error, s.state
+from session_heads h
+left join lateral (select * from turns where session_id = h.session_id order by id desc limit 1) t on true
+left join steps s on s.session_id = h.session_id and s.position = t.position
+where h.session_id = $1 and h.turn_id is null and h.status <> 'terminated'
+  and exists (select from steps where session_id = $1)
+  and (h.pause_reason = 'step_failed' or not exists (
+      select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'))
