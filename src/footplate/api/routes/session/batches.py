@@ -1,4 +1,4 @@
-"""`/v1/session_batches`: creates, lists, cancels and repeats batches of background sessions, and lists their results."""
+"""`/v1/session_batches`: creates, lists, cancels and repeats batches of background sessions, and lists results."""
 
 from fastapi import Request
 from starlette.responses import Response
