@@ -112,6 +112,8 @@ class AcceptedInputs:
     """Whether to prepare for a first input: the session is new, and has none yet."""
     to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of other sessions that have work because this one has ended."""
+    cancelled_group: str | None = None
+    """The batch whose remaining jobs are to be ended."""
     creates_session: bool = False
     ends_when_idle: bool = False
     """The session was created together with its task, so there may be no further turn."""

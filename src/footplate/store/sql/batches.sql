@@ -60,7 +60,7 @@ from session_groups s
 left join lateral (
     select count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'running') as running,
            count(*) filter (where state = 'waiting') as waiting
-    from group_members where group_id = s.id) c on s.ended_at is null
+    from batch_jobs where group_id = s.id) c on s.ended_at is null
 where s.id = $1 and s.organisation = $2 and s.kind = 'batch'
   and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
 
@@ -68,7 +68,7 @@ where s.id = $1 and s.organisation = $2 and s.kind = 'batch'
 -- $7 is the index, or with $8 the number, after which the page starts. The rows of `turns` are read for the page alone.
 select j.*, last.result, coalesce(t.turns, 0) as turns, t.started_at
 from (
-    select * from group_members
+    select * from batch_jobs
     where group_id = $1 and organisation = $2 and ($3::text[] is null or owner = any($3) or visible_to = any($3))
       and ($4::text[] is null or state = any($4)) and ($5::text is null or group_name = $5)
       and case when $8 then group_end > $7 else group_index > $7 end
@@ -82,7 +82,7 @@ order by case when $8 then j.group_end else j.group_index end
 
 -- name: jobs_to_retry
 select s.id, s.group_name, s.agent, s.environment_id, s.title, s.metadata, s.context, s.project_ids, s.permissions
-from sessions s join group_members m on m.session_id = s.id
+from sessions s join batch_jobs m on m.session_id = s.id
 where m.group_id = $1 and m.state = any($2::text[]) and ($3::text[] is null or m.owner = any($3) or m.visible_to = any($3))
 order by s.group_index
 

@@ -184,7 +184,8 @@ async def cancel_batch(request: Request, batch_id: str, principal: Caller) -> Re
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         batch = await unit.cancel_batch(principal, batch_id)
-        return batches.serialize_batch(batch), None
+        accepted = AcceptedInputs(organisation=principal.organisation, session_id="", cancelled_group=batch_id)
+        return batches.serialize_batch(batch), accepted
 
     return await execute_change(request, principal, raw, work)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from footplate.api.wire.policy.permissions import OwnPermissions
 from footplate.api.wire.projects import OrderedIds
@@ -182,7 +182,7 @@ class JobMetricsAnswer(ResponseModel):
     waiting_seconds: float
     active_seconds: float
     turns: int
-    usage: JsonObject
+    usage: dict[str, JsonValue]
 
 
 class JobResultAnswer(ResponseModel):
@@ -195,7 +195,7 @@ class JobResultAnswer(ResponseModel):
     outcome: _Outcome
     success: bool
     text: str
-    data: JsonObject
+    data: dict[str, JsonValue]
     error_message: str | None
     metrics: JobMetricsAnswer
     ended_at: datetime

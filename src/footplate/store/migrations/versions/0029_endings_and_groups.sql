@@ -60,8 +60,8 @@ create unique index groups_by_call on session_groups (parent_session_id, started
 create index groups_of_parent on session_groups (parent_session_id) where ended_at is null and parent_session_id is not null;
 create index batches on session_groups (organisation, created_at, id) where kind = 'batch';
 
--- The members of groups and their states.
-create view group_members as
+-- The jobs of batches and their states. The children of sessions are in it too.
+create view batch_jobs as
 select s.group_id, s.group_index, s.group_name, s.group_end, s.id as session_id, s.organisation,
        coalesce(s.owner, s.principal) as owner, s.visible_to, s.end_reason, s.created_at, s.ended_at,
        case when s.ended_at is not null then s.end_outcome
