@@ -209,6 +209,10 @@ class Settings(BaseSettings, RequestLimits):
     """How often a turn is retried after temporary failures of the model provider."""
     max_attempts: int = 20
     """How many workers may be lost while they run a turn, before the turn is assumed to be the cause and fails."""
+    child_depth: int = Field(default=3, ge=1, le=10)
+    """How many levels of child sessions there may be below a session."""
+    child_sessions: int = Field(default=100, ge=1)
+    """How many descendants of one session may exist that have not ended."""
     retry_wait: float = 1.0
     retry_wait_most: float = 60.0
     drain: float = 15.0

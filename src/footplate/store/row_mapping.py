@@ -84,6 +84,8 @@ def load_session(row: Row) -> Session:
         audience=Audience.load(row["visible_to"]),
         ends_when_done=row["ends_when_done"],
         end=_session_end(row),
+        group_id=row["group_id"],
+        parent_id=row.get("parent_id"),
     )
 
 

@@ -30,9 +30,9 @@ from footplate.domain.ports.api import (
 )
 from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
-from footplate.domain.sessions.ending import SessionEnd, check_same_end
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
-from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
+from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus, SessionToWake
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
@@ -391,21 +391,33 @@ class UnitOfWork(
             accepted = await self.send(principal, session_id, [Input(type=events.USER_INTERRUPT, body={})])
         else:
             ended = await end_session(self._connection, principal.organisation, session_id, end)
-            accepted = replace(accepted, positions=ended.positions, to_wake=ended.to_wake)
+            accepted = replace(accepted, positions=ended.positions, to_wake=ended.to_wake, cancels_children=True)
         return await self._session(principal, session_id), accepted
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
         self._session_id = session_id
-        _ensure_idle(await self._lock_session(principal, session_id), "archived")
+        session = await self._lock_session(principal, session_id)
+        _ensure_idle(session, "archived")
+        await self._end_member(principal, session, "The session was archived.")
         await self._connection.execute(SQL["archive_session"], session_id)
         return await self._session(principal, session_id)
 
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
-        _ensure_idle(await self._lock_session(principal, session_id), "deleted")
+        session = await self._lock_session(principal, session_id)
+        _ensure_idle(session, "deleted")
+        to_wake = await self._end_member(principal, session, "The session was deleted.")
         accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
+        accepted = replace(accepted, to_wake=to_wake, cancels_children=True)
         if not await delete_session_rows(self._connection, principal.organisation, session_id):
             self.deleted.append((principal.organisation, session_id))
         return accepted
+
+    async def _end_member(self, principal: Principal, session: Session, reason: str) -> Sequence[SessionToWake]:
+        """Ends a session that belongs to a group, so that the group does not wait for it. Returns those to wake."""
+        if session.group_id is None or session.end is not None:
+            return ()
+        end = SessionEnd(outcome=EndOutcome.CANCELLED, reason=reason, ended_by=principal.id)
+        return (await end_session(self._connection, principal.organisation, session.id, end)).to_wake
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id

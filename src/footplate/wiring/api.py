@@ -21,6 +21,7 @@ from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
+from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.wake_sessions import wake_sessions
 from footplate.harness import registry
@@ -35,6 +36,7 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
+from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
@@ -107,7 +109,9 @@ async def run(settings: Settings) -> None:
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
-            notifier=_Notifier(live, nudger, waker),
+            notifier=_Notifier(
+                live, nudger, waker, ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge)
+            ),
             tails=hub,
             feeds=feeds,
             keys=ApiKeys(database),
@@ -204,8 +208,11 @@ class _Server(uvicorn.Server):
 class _Notifier:
     """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
 
-    def __init__(self, live: LivePublisher, nudger: NudgeSender, waker: Waker) -> None:
+    def __init__(
+        self, live: LivePublisher, nudger: NudgeSender, waker: Waker, child_cancellation: ChildCancellation
+    ) -> None:
         self._live = live
+        self._child_cancellation = child_cancellation
         self._nudger = nudger
         self._waker = waker
 
@@ -222,6 +229,10 @@ class _Notifier:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
         await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=accepted.ends_when_idle)
+        if accepted.cancelled_group is not None:
+            await self._child_cancellation.cancel_group(accepted.cancelled_group)
+        if accepted.cancels_children:
+            await self._child_cancellation.cancel_children(accepted.session_id)
 
 
 class _Diffs:

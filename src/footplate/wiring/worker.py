@@ -17,6 +17,8 @@ from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.session_outputs import OutputLimits
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
+from footplate.domain.sessions.groups import ChildLimits
+from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
@@ -41,6 +43,7 @@ from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.log.feed import FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.files.file_snapshots import SnapshotHistory
+from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
@@ -51,9 +54,10 @@ from footplate.store.resources.session_outputs import OutputRoom
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import SessionExpiry
+from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.session_existence import SessionRegistry
 from footplate.stream.live_publisher import LivePublisher
-from footplate.stream.nudges import NudgeListener
+from footplate.stream.nudges import NudgeListener, NudgeSender
 from footplate.stream.session_cleanup import SessionCleaner
 from footplate.stream.turn_publisher import TurnPublisher
 from footplate.trees.outputs.collection import HostOutputDirectories
@@ -136,6 +140,7 @@ async def run(settings: Settings) -> None:
             deadline=lambda: lease.deadline,
         )
         nudges = await exits.enter_async_context(NudgeListener(settings.redis_url))
+        child_cancellation = _create_child_cancellation(settings, GroupCancellation(database, objects), waker, exits)
         runner = TurnRunner(
             TurnServices(
                 claims=claims,
@@ -160,6 +165,13 @@ async def run(settings: Settings) -> None:
                     FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)
                 ),
                 snapshot_each_call=settings.snapshots == "calls",
+                child_cancellation=child_cancellation,
+                children=ChildSessionStore(
+                    database,
+                    objects,
+                    limits=limits,
+                    child_limits=ChildLimits(max_depth=settings.child_depth, max_sessions=settings.child_sessions),
+                ),
                 models=models,
                 find_harness=harnesses.get,
                 lease=lease,
@@ -190,6 +202,7 @@ async def run(settings: Settings) -> None:
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
+            child_cancellation,
         )
         chores = (deletions, retention, expiry, removals)
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
@@ -222,6 +235,14 @@ def _create_output_directories(
     )
     room = OutputRoom(database, limits)
     return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
+
+
+def _create_child_cancellation(
+    settings: Settings, groups: GroupCancellation, waker: TemporalWaker, exits: AsyncExitStack
+) -> ChildCancellation:
+    nudger = NudgeSender(settings.redis_url)
+    exits.push_async_callback(nudger.aclose)
+    return ChildCancellation(groups, waker, nudger.nudge)
 
 
 def _raise_open_file_limit() -> None:

@@ -23,10 +23,13 @@ from footplate.domain.sessions.batches import (
     JobState,
 )
 from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.feed import is_change
 from footplate.domain.sessions.steps import OnFailure, StepDefinition, StepKind
 from footplate.domain.sessions.turns import Mode, TurnOutcome, TurnStatus
 from footplate.store.leases.worker_lease_store import WorkerLeases
+from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.resources.limits import LimitStore
+from footplate.store.retention.group_cancellation import GroupCancellation
 
 from .cell import AGENT, COMPLETED, Cell, awaiting, custom_tool_call, new_principal
 
@@ -195,3 +198,85 @@ async def test_three_thousand_jobs_are_created_in_a_few_statements(cell: Cell, p
     created = await _create(cell, principal, [_job(environment_id, number) for number in range(3000)])
     assert created.batch.counts.pending == 3000
     assert len({*created.session_ids}) == 3000
+
+
+async def test_only_so_many_jobs_run_at_once_and_each_end_starts_the_next(cell: Cell, principal: Principal) -> None:
+    environment_id = await _environment(cell, principal)
+    jobs = [_job(environment_id, number) for number in range(4)]
+    created = await _create(cell, principal, jobs, max_running=2, priority=BatchPriority.NORMAL)
+    assert len(created.session_ids) == 2
+    found = await cell.reads.jobs(principal, created.batch.id, limit=10, after=None)
+    waiting = found[2].session_id
+    await cell.expect_nothing_to_claim(waiting, principal)
+    claim = await cell.claim(created.session_ids[0], principal)
+    finished = await cell.turns.finish(claim, COMPLETED)
+    assert [*finished.to_wake] == [(principal.organisation, waiting, 4)]
+    for job in (found[1], found[2], found[3]):
+        await _run(cell, principal, job.session_id)
+    batch = await _read(cell, principal, created.batch)
+    assert (batch.status, batch.counts.completed) == (BatchStatus.ENDED, 4)
+
+
+async def test_a_cancelled_batch_ends_the_rest_and_keeps_the_results(cell: Cell, principal: Principal) -> None:
+    environment_id = await _environment(cell, principal)
+    created = await _create(cell, principal, [_job(environment_id, number) for number in range(4)], max_running=3)
+    done, running, pending = created.session_ids
+    await _run(cell, principal, done)
+    claim = await cell.claim(running, principal)
+    async with cell.units.unit(principal, None) as unit:
+        assert (await unit.cancel_batch(principal, created.batch.id)).status is BatchStatus.CANCELLING
+    # The process that cancelled it has died, so the sweep repeats the cancellation.
+    cancellation = GroupCancellation(cell.database, cell.objects)
+    stopped = await cancellation.cancel_abandoned()
+    assert running in stopped.to_nudge
+    await cell.expect_nothing_to_claim(pending, principal)
+    assert (await _read(cell, principal, created.batch)).counts.cancelled == 2
+    await cell.turns.finish(claim, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    await cancellation.cancel_abandoned()
+    batch = await _read(cell, principal, created.batch)
+    assert (batch.status, batch.counts.completed, batch.counts.cancelled) == (BatchStatus.ENDED, 1, 3)
+    assert batch.cancelled_at is not None
+    async with cell.units.unit(principal, None) as unit:
+        again = await unit.retry_batch(principal, batch.id, [JobState.CANCELLED])
+    assert again.batch.total == 3
+
+
+async def test_the_feed_reports_each_job_and_the_end_of_the_batch(cell: Cell, principal: Principal) -> None:
+    environment_id = await _environment(cell, principal)
+    created = await _create(cell, principal, [_job(environment_id, number) for number in range(2)])
+    await _run(cell, principal, created.session_ids[0])
+    await _run(cell, principal, created.session_ids[1], FAILED)
+    ends = [
+        [one.event for one in await cell.positions(session_id, principal) if one.event.type.startswith("batch.")]
+        for session_id in created.session_ids
+    ]
+    assert [[event.type for event in found] for found in ends] == [
+        ["batch.job_ended"],
+        ["batch.job_ended", "batch.ended"],
+    ]
+    assert ends[1][0].body["custom_id"] == "job-1"
+    assert ends[1][0].body["error_message"] == "the model is gone"
+    assert ends[1][1].body == {
+        "batch_id": created.batch.id,
+        "counts": {"completed": 1, "failed": 1, "cancelled": 0},
+    }
+    assert all(is_change(event.type, event.body) for found in ends for event in found)
+
+
+async def test_turns_of_a_limited_organisation_start_by_priority(cell: Cell, principal: Principal) -> None:
+    environment_id = await _environment(cell, principal)
+    await LimitStore(cell.database).set_operator_limit(
+        principal.organisation, LimitName.CONCURRENT_TURNS, ORGANISATION, 1
+    )
+    created = await _create(cell, principal, [_job(environment_id, number) for number in range(3)])
+    running, *waiting = created.session_ids
+    claim = await cell.claim(running, principal)
+    for session_id in waiting:
+        await cell.expect_nothing_to_claim(session_id, principal)
+    interactive = await cell.session(principal, "a person waits")
+    await cell.expect_nothing_to_claim(interactive, principal)
+    await cell.turns.finish(claim, COMPLETED)
+    released = await DeferredTurns(cell.database, LimitStore(cell.database)).release_turns()
+    assert (principal.organisation, interactive) in released
+    assert not {session_id for _, session_id, *_ in released} & {*waiting}
+    await cell.claim(interactive, principal)

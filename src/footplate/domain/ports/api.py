@@ -114,6 +114,8 @@ class AcceptedInputs:
     """Organisation and id of other sessions that have work because this one has ended."""
     cancelled_group: str | None = None
     """The batch whose remaining jobs are to be ended."""
+    cancels_children: bool = False
+    """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False
     ends_when_idle: bool = False
     """The session was created together with its task, so there may be no further turn."""

@@ -13,6 +13,7 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.policy.permissions import Decision
+from footplate.domain.ports.child_sessions import ChildSessions
 from footplate.domain.ports.model_transport import ModelTransport
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, PreviewType, Usage
@@ -335,6 +336,8 @@ class TurnContext:
     """None: no decisions can be received while the turn runs."""
     project_instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     """The repository's instructions for agents from the session's base commit, as far as the project is trusted."""
+    children: ChildSessions | None = None
+    """None: the session cannot start others."""
 
 
 class Harness(Protocol):

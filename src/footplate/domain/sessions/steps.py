@@ -1,7 +1,8 @@
 """The steps of a session's queue: what each one does, its states, and what happens after it fails.
 
-A step is a prompt for the agent, a shell command, or work that a client does elsewhere (`external`). Steps run one at a
-time, in the order of the queue, each as a turn. A message that is sent as an event is a step too.
+A step is a prompt for the agent, a shell command, work that a client does elsewhere (`external`), or a group of child
+sessions (`parallel`). Steps run one at a time, in the order of the queue, each as a turn. A message that is sent as an
+event is a step too.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ ENDED: Final = "step.ended"
 PLAYBACK: Final = "step.playback"
 
 DEFAULT_ATTEMPTS: Final = 3
+DEFAULT_MAX_RUNNING: Final = 4
 MAX_PENDING: Final = 1000
 _RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 60.0
@@ -33,6 +35,8 @@ class StepKind(StrEnum):
     SHELL = "shell"
     EXTERNAL = "external"
     """A client does the work and submits the result."""
+    PARALLEL = "parallel"
+    """Child sessions do the work. See `groups.py`."""
 
 
 class StepState(StrEnum):
@@ -56,10 +60,32 @@ class PauseReason(StrEnum):
     REQUESTED = "requested"
     STEP_FAILED = "step_failed"
     GROUP = "group"
-    """Other members of its group run first."""
+    """It is a member of a group of sessions, and starts when another member has ended."""
 
 
-HARNESSES: Final[Mapping[StepKind, str]] = {StepKind.SHELL: "shell", StepKind.EXTERNAL: "external"}
+class WaitFor(StrEnum):
+    """When a group of child sessions has a result."""
+
+    ALL = "all"
+    FIRST_SUCCESS = "first_success"
+    """Then the others are cancelled."""
+
+
+class Branches(StrEnum):
+    """What happens to the files of child sessions."""
+
+    NONE = "none"
+    MERGE = "merge"
+    """The changes of the completed ones are merged into the parent's files, in order."""
+    BEST = "best"
+    """The parent gets the files of the first completed one, in order. Each one ends with the check command."""
+
+
+HARNESSES: Final[Mapping[StepKind, str]] = {
+    StepKind.SHELL: "shell",
+    StepKind.EXTERNAL: "external",
+    StepKind.PARALLEL: "parallel",
+}
 """The harness that runs a step, if it is not the agent's."""
 
 
@@ -81,6 +107,8 @@ class StepDefinition:
     max_attempts: int = DEFAULT_ATTEMPTS
     """For `retry`."""
     timeout_seconds: float | None = None
+    parallel: "ParallelSessions | None" = None
+    """The child sessions of a parallel step."""
     ends_session: bool = False
     """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
 
@@ -90,6 +118,7 @@ class StepDefinition:
             StepKind.PROMPT: {"content": [*self.content]},
             StepKind.SHELL: {"command": self.command},
             StepKind.EXTERNAL: {"instructions": self.instructions},
+            StepKind.PARALLEL: {} if self.parallel is None else self.parallel.dump(),
         }
         return {
             **fields[self.kind],
@@ -114,8 +143,93 @@ class StepDefinition:
             on_failure=OnFailure(str(stored.get("on_failure") or OnFailure.CONTINUE)),
             max_attempts=attempts if isinstance(attempts, int) else DEFAULT_ATTEMPTS,
             timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
+            parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
             ends_session=stored.get("ends_session") is True,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRequest:
+    """A child session that is to be started, with its steps."""
+
+    steps: tuple[StepDefinition, ...]
+    name: str | None = None
+    title: str | None = None
+    agent_id: str | None = None
+    """None: the agent of its parent."""
+
+    @property
+    def text(self) -> str | None:
+        """The text of its only step, in which references to results of its parent are replaced. Texts of several steps
+        refer to each other. None: it has several steps.
+        """
+        if len(self.steps) != 1:
+            return None
+        (step,) = self.steps
+        return step.command or "\n".join(str(block.get("text") or "") for block in step.content)
+
+    def with_text(self, text: str) -> "ChildRequest":
+        (step,) = self.steps
+        if step.kind is StepKind.SHELL:
+            return replace(self, steps=(replace(step, command=text),))
+        return replace(self, steps=(replace(step, content=({"type": "text", "text": text},)),))
+
+    def dump(self) -> JsonObject:
+        """Return the request as JSON. Fields without a value are omitted, because there may be many requests."""
+        steps: list[Json] = [
+            {"kind": step.kind.value, "name": step.name, **{key: each for key, each in step.dump().items() if each}}
+            for step in self.steps
+        ]
+        fields = {"name": self.name, "title": self.title, "agent": self.agent_id}
+        return {**{key: text for key, text in fields.items() if text is not None}, "steps": steps}
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Json]) -> "ChildRequest":
+        steps = as_objects(stored.get("steps"))
+        return cls(
+            steps=tuple(
+                StepDefinition.load(str(step["kind"]), _text_or_none(step.get("name")), step) for step in steps
+            ),
+            name=_text_or_none(stored.get("name")),
+            title=_text_or_none(stored.get("title")),
+            agent_id=_text_or_none(stored.get("agent")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelSessions:
+    """What a parallel step does."""
+
+    sessions: tuple[ChildRequest, ...]
+    max_running: int = DEFAULT_MAX_RUNNING
+    wait_for: WaitFor = WaitFor.ALL
+    branches: Branches = Branches.NONE
+    check: str | None = None
+    """The command that decides whether a session has succeeded, for `best`."""
+
+    def dump(self) -> JsonObject:
+        return {
+            "sessions": [request.dump() for request in self.sessions],
+            "max_running": self.max_running,
+            "wait_for": self.wait_for.value,
+            "branches": self.branches.value,
+            "check": self.check,
+        }
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Json]) -> "ParallelSessions":
+        running = stored.get("max_running")
+        return cls(
+            sessions=tuple(map(ChildRequest.load, as_objects(stored.get("sessions")))),
+            max_running=running if isinstance(running, int) else DEFAULT_MAX_RUNNING,
+            wait_for=WaitFor(str(stored.get("wait_for") or WaitFor.ALL)),
+            branches=Branches(str(stored.get("branches") or Branches.NONE)),
+            check=_text_or_none(stored.get("check")),
+        )
+
+
+def _text_or_none(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 MESSAGE: Final = StepDefinition(kind=StepKind.PROMPT, on_failure=OnFailure.CONTINUE)
@@ -203,6 +317,7 @@ def _state_after(outcome: TurnOutcome) -> StepState:
 def result_fields(step: Step) -> JsonObject:
     """Return the result of an ended step, with the fields that references and conditions use."""
     stored, command = step.result or {}, _command_of(step)
+    data = as_object(stored.get("data"))
     seconds = (step.ended_at - step.started_at).total_seconds() if step.started_at and step.ended_at else 0.0
     return {
         "status": step.state.value,
@@ -212,6 +327,7 @@ def result_fields(step: Step) -> JsonObject:
         "duration_ms": command.get("duration_ms") or round(seconds * 1000),
         "error_message": command.get("error") or stored.get("error"),
         "text": stored.get("text") or "",
+        **({"sessions": data["sessions"]} if "sessions" in data else {}),
     }
 
 

@@ -139,6 +139,10 @@ class Session:
     ends_when_done: bool = False
     """Whether the session ends by itself when its queue is empty."""
     end: SessionEnd | None = None
+    group_id: str | None = None
+    """The group that it belongs to: the children of a session, or a batch."""
+    parent_id: str | None = None
+    """The session that started it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

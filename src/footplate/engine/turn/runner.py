@@ -19,6 +19,7 @@ from footplate.domain.files.attachments import AttachmentSources
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.engine import (
+    ChildStore,
     Claim,
     ClaimStore,
     Environments,
@@ -38,10 +39,12 @@ from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, Tur
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.projects.write_leases import WriteLeases
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.lazy_environment import LazyEnvironment
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
 from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
+from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
 from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
@@ -107,6 +110,10 @@ class TurnServices:
     """Take snapshots after each call, not only at the start and the end of a turn."""
     attachment_sources: AttachmentSources = field(default_factory=NoAttachmentSources)
     """Loads attachments that inputs refer to."""
+    children: ChildStore | None = None
+    """None: sessions cannot start others."""
+    child_cancellation: ChildCancellation | None = None
+    """Set if `children` is."""
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -179,6 +186,7 @@ class _Turn:
         self._log = FencedLog(services.turns, services.conversations, held, live, telemetry)
         self._resources: TurnResources | None = None
         self._keeps_warm = False
+        self._children = self._create_children()
         self._final_snapshots: Sequence[TreeSnapshot] = ()
         self._final_outputs: OutputChanges | None = None
 
@@ -373,8 +381,15 @@ class _Turn:
             project_instructions=await load_instructions(self._services.trees, claim),
             warm_process=warm_process,
             keep_warm=self._keep_warm,
+            children=self._children,
         )
         return context, hooks
+
+    def _create_children(self) -> TurnChildren | None:
+        services = self._services
+        if services.children is None or services.child_cancellation is None:
+            return None
+        return TurnChildren(services.children, services.child_cancellation, services.waker, self._claim)
 
     async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:
@@ -415,6 +430,8 @@ class _Turn:
         await failpoints.hit("after_turn_commit")
         await self._live.publish(finished.positions)
         await wake_sessions(self._services.waker, finished.to_wake)
+        if self._children is not None and outcome.status is not TurnStatus.AWAITING:
+            await self._children.cancel_remaining()
         if finished.retry_after is not None and finished.has_more:
             return RetryTurn(finished.retry_after, "The step failed, and is repeated.")
         return TurnEnded(has_more=finished.has_more)

@@ -55,6 +55,8 @@ class _AwaitedResponse:
     thread_id: str | None
     """The thread of the subagent that made the call."""
     is_question: bool
+    waits_for_sessions: bool = False
+    """Only the server submits the result, when a group of sessions has ended."""
 
 
 @dataclass(slots=True)
@@ -87,8 +89,9 @@ async def append_inputs(
     repeated = {
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
     }
+    waits_for_group = await _waits_for_group(connection, head, inputs)
     plans = [
-        _plan_input(head, principal, item, number, pending)
+        _plan_input(head, principal, item, number, pending, waits_for_group=waits_for_group)
         for number, item in enumerate(inputs)
         if number not in repeated
     ]
@@ -109,7 +112,8 @@ async def append_inputs(
     await _record_decisions(connection, principal, session_id, new_decisions)
     await _record_replies(connection, principal, session_id, [plan.event for plan in plans])
     new = iter(accepted.positions)
-    return replace(accepted, positions=[repeated.get(number) or next(new) for number in range(len(inputs))])
+    positions = [repeated.get(number) or next(new) for number in range(len(inputs))]
+    return replace(accepted, positions=positions, cancels_children=waits_for_group)
 
 
 def check_accepts(head: Row, noun: str) -> None:
@@ -136,7 +140,20 @@ async def _load_pending_calls(
     if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
-    return {row["id"]: _AwaitedResponse(row["answer"], row["thread_id"], bool(row["is_question"])) for row in rows}
+    return {
+        row["id"]: _AwaitedResponse(
+            row["answer"], row["thread_id"], bool(row["is_question"]), bool(row["waits_for_sessions"])
+        )
+        for row in rows
+    }
+
+
+async def _waits_for_group(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
+    """Whether an interrupt among the inputs meets a turn that waits for a group of sessions."""
+    is_parked = head["turn_id"] is not None and head["status"] == "idle"
+    if not is_parked or all(item.type != events.USER_INTERRUPT for item in inputs):
+        return False
+    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
 
 
 async def _load_decisions(
@@ -270,7 +287,13 @@ def _find_repeated(item: Input, decisions: dict[str, Position]) -> Position | No
 
 
 def _plan_input(
-    head: Row, principal: Principal, item: Input, number: int, pending: dict[str, _AwaitedResponse]
+    head: Row,
+    principal: Principal,
+    item: Input,
+    number: int,
+    pending: dict[str, _AwaitedResponse],
+    *,
+    waits_for_group: bool,
 ) -> _InputPlan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"] or head["waits_for"] is not None
@@ -285,7 +308,9 @@ def _plan_input(
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
         return _InputPlan(event, item, processed=False, step=True, wake=may_start, control=control)
     if item.type == events.USER_INTERRUPT:
-        return _InputPlan(event, item, processed=not busy, control=busy)
+        # A turn that waits for children obeys the interrupt when they are cancelled.
+        acts = busy or waits_for_group
+        return _InputPlan(event, item, processed=not acts, control=acts)
     if item.type in _CALL_RESPONSES:
         name, noun = _CALL_RESPONSES[item.type]
         use_id = str(item.body.get(name))
@@ -295,6 +320,12 @@ def _plan_input(
                 f"No pending {noun} has the ID {use_id!r}.",
                 field=f"events.{number}.{name}",
                 help_text="Use an ID from stop_reason.event_ids in the last session.status_idle, once for each call.",
+            )
+        if awaited.waits_for_sessions:
+            raise InvalidRequest(
+                f"The call {use_id!r} waits for sessions that Footplate runs, so its result cannot be submitted.",
+                field=f"events.{number}.{name}",
+                help_text="Wait until they have ended, or interrupt this session to cancel them.",
             )
         if item.type == events.USER_TOOL_CONFIRMATION:
             event = Event(item.type, {**item.body, **_author_fields(principal, "decided_by")})
@@ -357,8 +388,10 @@ async def append_events(
     principal_id: str | None,
     session_id: str,
     new_events: Sequence[Event],
+    *,
+    wake: bool = False,
 ) -> Sequence[Position]:
-    """Appends events without an epoch. The caller holds the head's lock."""
+    """Appends events without an epoch, and sets the wake flag if asked to. The caller holds the head's lock."""
     nothing = [None] * len(new_events)
     rows = await connection.fetch(
         SQL["append_input"],
@@ -368,7 +401,7 @@ async def append_events(
         [event.type for event in new_events],
         [_json_text(event.body) for event in new_events],
         [True] * len(new_events),
-        False,
+        wake,
         False,
         principal_id,
         [],

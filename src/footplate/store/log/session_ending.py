@@ -50,7 +50,7 @@ async def end_session(connection: Connection, organisation: str, session_id: str
     accounted = AccountedEnd()
     if head["group_id"] is not None:
         accounted = await record_member_end(connection, organisation, session_id, end)
-    return EndedSession(positions, accounted.to_wake)
+    return EndedSession([*positions, *accounted.positions], accounted.to_wake)
 
 
 async def request_end(connection: Connection, session_id: str, end: SessionEnd) -> None:

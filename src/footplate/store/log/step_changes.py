@@ -294,6 +294,7 @@ def _body(step_id: str, definition: StepDefinition) -> JsonObject:
 
 
 def created_event(definition: StepDefinition, before: str | None) -> Event:
+    """Returns the event that adds a step."""
     _check_size(definition)
     event = Event(steps.CREATED)
     event.body.update({**_body(steps.step_id_of(event.id), definition), "before": before})

@@ -9,7 +9,7 @@ from footplate.store.database import SQL, Connection
 
 
 async def delete_session_rows(connection: Connection, organisation: str, session_id: str) -> bool:
-    """Deletes the session; the caller holds the head's lock. Returns whether forks still need some of its rows."""
+    """Deletes the session; the caller holds the head's lock. Returns whether forks or children need some of it."""
     await connection.fetch(SQL["lock_owners"], session_id)
     await connection.execute(SQL["lock_usage"], session_id)
     await connection.execute(SQL["delete_session"], session_id)
@@ -22,5 +22,5 @@ async def delete_session_rows(connection: Connection, organisation: str, session
 async def _delete_rows(connection: Connection, organisation: str, owner: str) -> bool:
     pins = await connection.fetchrow(SQL["pins"], owner)
     assert pins is not None
-    await connection.execute(SQL["delete_rows"], owner, organisation, pins["seq"], pins["entries"])
-    return bool(pins["seq"])
+    await connection.execute(SQL["delete_rows"], owner, organisation, pins["seq"], pins["entries"], pins["files_seq"])
+    return bool(pins["files_seq"])

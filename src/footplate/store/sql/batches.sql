@@ -98,14 +98,3 @@ order by e.session_id, e.seq
 -- name: cancel_batch
 update session_groups set cancelled_at = coalesce(cancelled_at, now())
 where id = $1 and organisation = $2 and kind = 'batch' and ended_at is null
-
--- name: count_member_end
-with ended as (
-    update session_groups g
-    set completed = completed + ($2 = 'completed')::integer, failed = failed + ($2 in ('failed', 'expired'))::integer,
-        cancelled = cancelled + ($2 = 'cancelled')::integer,
-        ended_at = case when completed + failed + cancelled + 1 = total then now() end
-    where id = (select group_id from sessions where id = $1)
-    returning completed + failed + cancelled as number
-)
-update sessions set group_end = number from ended where id = $1

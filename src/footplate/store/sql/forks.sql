@@ -9,7 +9,7 @@ where h.session_id = $1 and h.organisation = $2
 for key share of h
 
 -- name: stretches
-select owner, last_seq, entries from stretches where session_id = $1 order by last_seq
+select owner, last_seq, entries from stretches where session_id = $1 and not files_only order by last_seq
 
 -- name: event_of
 -- The position of the event with this id: the one where it was processed, if it was.
@@ -48,11 +48,14 @@ with session as (
     returning *
 ), begins as (
     -- The parent's inherited history is the fork's too, with the deliveries that existed when the parent was created.
-    insert into stretches (session_id, organisation, owner, last_seq, entries, departures)
+    insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)
     select session.id, session.organisation, b.*,
            coalesce((select departures from stretches where session_id = $11 and owner = b.owner),
-                    (select max(number) from departures where session_id = b.owner), 0)
+                    (select max(number) from departures where session_id = b.owner), 0), false
     from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b (owner, last_seq, entries)
+    union all
+    select session.id, session.organisation, s.owner, s.last_seq, s.entries, s.departures, true
+    from session, stretches s where s.session_id = any($14::text[]) and s.files_only
 )
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
 from session s, head h
@@ -67,8 +70,10 @@ select pg_advisory_xact_lock(hashtext('owner'), hashtext(owner))
 from (select $1::text as owner union select owner from stretches where session_id = $1 order by 1) owners
 
 -- name: pins
--- How much of a session's history its existing forks need.
-select coalesce(max(last_seq), 0) as seq, coalesce(max(entries), 0) as entries from stretches where owner = $1
+-- How much of a session's history its existing forks need, and how much of its snapshots its forks and children need.
+select coalesce(max(last_seq) filter (where not files_only), 0) as seq, coalesce(max(entries), 0) as entries,
+       coalesce(max(last_seq), 0) as files_seq
+from stretches where owner = $1
 
 -- name: leave_stretches
 -- Removes a fork's references to its owners. Returns the owners that are deleted, whose rows may now be unused.
@@ -80,7 +85,7 @@ select distinct owner, organisation from gone where not exists (select from sess
 -- name: delete_rows
 -- Deletes all rows of a deleted session that no fork needs. The deletion record covers its data outside of the database.
 with a as (delete from events where session_id = $1 and seq > $3), b as (delete from entries where session_id = $1 and idx >= $4),
-     c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $3),
+     c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $5),
      e as (delete from departures where session_id = $1
                and (seq > $3 or number > (select coalesce(max(departures), 0) from stretches where owner = $1)))
 insert into deletions (session_id, organisation) values ($1, $2)

@@ -82,7 +82,7 @@ from session s, head h
 -- activity. Each is read by a primary key, and the last turn only if no turn is open.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
        o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
-       h.turn_id is not null as has_open_turn,
+       h.turn_id is not null as has_open_turn, (select parent_session_id from session_groups where id = s.group_id) as parent_id,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null and not question) as needs_approval,
        h.turn_id is not null and exists (
@@ -158,7 +158,8 @@ delete from sessions where id = $1
 -- call for a decision.
 select call.event_id as id,
        case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer,
-       call.body ->> 'session_thread_id' as thread_id, call.body ->> 'question' = 'true' as is_question
+       call.body ->> 'session_thread_id' as thread_id, call.body ->> 'question' = 'true' as is_question,
+       call.body ->> 'waits_for_sessions' = 'true' as waits_for_sessions
 from turns t join events call on call.session_id = t.session_id and call.seq >= t.first_seq and call.turn_id = t.id
 where t.session_id = $1 and t.id = $2
   and (call.type = 'agent.custom_tool_use'

@@ -1,7 +1,8 @@
 -- Snapshots of a session's files.
 
 -- name: files_at
--- The newest snapshot of each tree at a position: the session's own, or an inherited one.
+-- The newest snapshot of each tree at a position: the session's own, or an inherited one. A child has a copy of the row with which
+-- it started.
 select t.tree, n.number, n.files, n.apart, n.base, n.left_out, n.commits, n.bundles,
        array(select owner from stretches where session_id = $1 order by last_seq desc) as owners
 from unnest($2::text[]) as t (tree)
@@ -10,7 +11,7 @@ cross join lateral (
     from (
         select $1::text as owner, $3::bigint as last_seq
         union all
-        select owner, least(last_seq, $3::bigint) from stretches where session_id = $1
+        select owner, least(last_seq, $3::bigint) from stretches where session_id = $1 and not files_only
     ) o
     cross join lateral (
         select * from snapshots where session_id = o.owner and tree = t.tree and seq <= o.last_seq order by seq desc limit 1
@@ -43,7 +44,7 @@ where f.number = any($3::int[])
 with o as (
     select $1::text as owner, 9223372036854775807 as last_seq, 9223372036854775807 as departures
     union all
-    select owner, last_seq, departures from stretches where session_id = $1
+    select owner, last_seq, departures from stretches where session_id = $1 and not files_only
 )
 select f.session_id, f.seq, f.number, f.files, f.apart, f.commits, f.bundles, f.created_at, l.message as departed
 from o

@@ -37,6 +37,8 @@ create table session_groups (
     -- The session and the turn that started the children. Null for a batch.
     parent_session_id text,
     parent_turn_id    text,
+    -- The session that is no child itself, above the parent or the parent.
+    root_session_id   text,
     -- The call of the parent that started the children. A repeated call finds its group.
     started_by        text,
     -- The call of the parent whose result the group is. Null: no call waits for it.
@@ -57,7 +59,6 @@ create table session_groups (
     ended_at          timestamptz
 ) with (fillfactor = 50);
 create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
-create index groups_of_parent on session_groups (parent_session_id) where ended_at is null and parent_session_id is not null;
 create index batches on session_groups (organisation, created_at, id) where kind = 'batch';
 
 -- The jobs of batches and their states. The children of sessions are in it too.
@@ -74,3 +75,12 @@ select s.group_id, s.group_index, s.group_name, s.group_end, s.id as session_id,
        h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
 from sessions s join session_heads h on h.session_id = s.id
 where s.group_id is not null;
+create index groups_of_parent on session_groups (parent_session_id) where parent_session_id is not null;
+create index unsettled_groups on session_groups (root_session_id) where completed + failed + cancelled < total;
+
+-- A child starts with the files of its parent, but not with its log. It needs the packs of its parent's snapshots. An ancestor may
+-- have a shorter log than a descendant, so its last position does not identify it.
+alter table stretches
+    add column files_only boolean not null default false,
+    drop constraint stretches_pkey,
+    add primary key (session_id, owner);

@@ -1,0 +1,120 @@
+"""Groups of child sessions: what a group is started with, its result, and the limits.
+
+A child is an ordinary session that ends when its queue is empty. All children that one call of a session starts are a
+group. A group has a result when all its members have ended, or when the first one has succeeded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.events import Event, custom_tool_use
+from footplate.domain.sessions.steps import DEFAULT_MAX_RUNNING, ChildRequest, WaitFor
+
+__all__ = ["DEFAULT_MAX_RUNNING", "ChildRequest", "WaitFor"]
+
+MAX_MEMBERS: Final = 500
+"""Children of one group."""
+MAX_RESULT_CHARACTERS: Final = 24_000
+"""Characters of the result of a group. The texts of its members share them, so the parent's log stays small."""
+_MAX_TEXT_CHARACTERS: Final = 2_000
+_WAITS_FOR_GROUP: Final = "waits_for_sessions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildLimits:
+    max_depth: int = 3
+    """1: children cannot start sessions."""
+    max_sessions: int = 100
+    """Descendants of one session that have not ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnedGroup:
+    """A group that was started, in the order of the request."""
+
+    id: str
+    session_ids: tuple[str, ...]
+    names: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberResult:
+    index: int
+    session_id: str
+    name: str | None = None
+    outcome: EndOutcome | None = None
+    """None: it has not ended."""
+    text: str = ""
+    """The result of its last turn: the last message of the agent, or the output of a command."""
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name or str(self.index + 1)
+
+    def dump(self) -> JsonObject:
+        return {
+            "index": self.index,
+            "name": self.name,
+            "session_id": self.session_id,
+            "outcome": None if self.outcome is None else self.outcome.value,
+            "text": self.text,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    group_id: str
+    wait_for: WaitFor = WaitFor.ALL
+    members: tuple[MemberResult, ...] = ()
+
+    @property
+    def completed(self) -> Sequence[MemberResult]:
+        return [member for member in self.members if member.outcome is EndOutcome.COMPLETED]
+
+    @property
+    def succeeded(self) -> bool:
+        if self.wait_for is WaitFor.FIRST_SUCCESS:
+            return bool(self.completed)
+        return len(self.completed) == len(self.members)
+
+    @property
+    def text(self) -> str:
+        """The result for a person or a model to read: a summary, then each member with its result."""
+        lines = [self.summary]
+        for member in self.members:
+            state = "not ended" if member.outcome is None else member.outcome.value
+            lines.append(
+                f"{member.label} ({member.session_id}): {state}" + (f": {member.error}" if member.error else "")
+            )
+            if member.text:
+                lines.append(member.text)
+        return "\n".join(lines)
+
+    @property
+    def summary(self) -> str:
+        total, completed = len(self.members), len(self.completed)
+        return f"{completed} of {total} session{'' if total == 1 else 's'} completed."
+
+    def dump(self) -> list[Json]:
+        return [member.dump() for member in self.members]
+
+
+def text_limit(members: int) -> int:
+    """Return the maximum characters of a member's text, and of its error, in the result of a group of this size."""
+    return max(min(_MAX_TEXT_CHARACTERS, MAX_RESULT_CHARACTERS // (2 * max(members, 1))), 20)
+
+
+def shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def waiting_call(name: str, call_input: JsonObject, *, call_id: str) -> Event:
+    """Return the event of a call whose result is that of a group. Only the server submits it."""
+    event = custom_tool_use(name, call_input, call_id=call_id)
+    event.body[_WAITS_FOR_GROUP] = True
+    return event

@@ -1,0 +1,175 @@
+-- Groups of sessions: the children of a session, and batches. Locks are taken in this order: a member's head, its group, the
+-- parent's head. A transaction that holds a parent's head never waits for a group or a child that exists.
+
+-- name: group_parent
+-- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions.
+select s.*, h.seq, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
+from session_heads h
+join sessions s on s.id = h.session_id
+join turns t on t.session_id = h.session_id and t.id = $3
+left join principals p on p.id = t.principal
+left join session_groups g on g.id = s.group_id
+where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
+for update of h
+
+-- name: waits_for_group
+select exists (select from session_groups where parent_session_id = $1 and parent_turn_id = $2 and ended_at is null)
+
+-- name: group_by_call
+select g.id, array(select s.id from sessions s where s.group_id = g.id order by s.group_index) as session_ids,
+       array(select s.group_name from sessions s where s.group_id = g.id order by s.group_index) as names
+from session_groups g where g.parent_session_id = $1 and g.started_by = $2
+
+-- name: lock_descendants
+-- Prevents that two descendants of a session each use the last place.
+select pg_advisory_xact_lock(hashtext('descendants'), hashtext($1))
+
+-- name: living_descendants
+select coalesce(sum(total - completed - failed - cancelled), 0)::integer from session_groups
+where root_session_id = $1 and parent_session_id is not null and completed + failed + cancelled < total
+
+-- name: insert_group
+insert into session_groups (id, organisation, kind, principal, parent_session_id, parent_turn_id, root_session_id, started_by, depth,
+                            max_running, definition, total, started)
+values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+
+-- name: insert_children
+-- Each child has the environment, mode, rules and files of its parent ($1), but nothing of its log. The first $8 play.
+with parent as (
+    select s.*, h.seq from sessions s join session_heads h on h.session_id = s.id where s.id = $1
+), children as (
+    insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
+                          principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
+                          ends_when_done, group_id, group_index, group_name)
+    select m.id, p.organisation, coalesce(m.agent ->> 'id', p.agent_id), coalesce((m.agent ->> 'version')::integer, p.agent_version),
+           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', p.context, $3,
+           coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions,
+           p.visible_to, true, $2, (m.number - 1)::integer, m.name
+    from parent p, (
+        select id, agent::json as agent, title, name, number
+        from unnest($4::text[], $5::text[], $6::text[], $7::text[]) with ordinality as m (id, agent, title, name, number)
+    ) m
+    returning id, organisation, group_index
+), heads as (
+    insert into session_heads (session_id, organisation, playing, pause_reason)
+    select id, organisation, group_index < $8, case when group_index >= $8 then 'group' end from children
+), packs as (
+    -- The packs of the parent, and of everything that it started from.
+    insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)
+    select c.id, c.organisation, o.owner, o.last_seq, 0, 0, true
+    from children c, (
+        select $1 as owner, greatest(seq, 1) as last_seq from parent
+        union all select owner, last_seq from stretches where session_id = $1
+    ) o
+)
+insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out, commits, bundles)
+select c.id, f.tree, 1, c.organisation, '', false, f.number, f.files, f.apart, f.base, f.left_out, f.commits, f.bundles
+from children c, unnest($9::text[]) as t (tree)
+cross join lateral (
+    select f.* from (
+        select $1 as owner, 9223372036854775807 as last_seq
+        union all select owner, last_seq from stretches where session_id = $1 and not files_only
+    ) o cross join lateral (
+        select * from snapshots where session_id = o.owner and tree = t.tree and seq <= o.last_seq order by seq desc limit 1
+    ) f
+    order by f.seq desc limit 1
+) f
+
+-- name: wake_children
+update session_heads set wake = true, wake_at = now() where session_id = any($1::text[])
+
+-- name: account_member
+-- Counts the end of a member, once. The caller holds the lock of the member's head; this takes the lock of the group.
+with member as (
+    select s.id, s.group_id, s.group_name, s.group_index, h.playing or h.pause_reason is distinct from 'group' as was_started
+    from sessions s join session_heads h on h.session_id = s.id
+    where s.id = $1 and s.group_id is not null and s.group_end is null
+), counted as (
+    update session_groups g
+    set completed = completed + ($2 = 'completed')::integer, failed = failed + ($2 in ('failed', 'expired'))::integer,
+        cancelled = cancelled + ($2 = 'cancelled')::integer, started = started + (not was_started)::integer
+    from member where g.id = member.group_id
+    returning g.*, member.was_started, member.group_name, member.group_index
+), numbered as (
+    update sessions s set group_end = c.completed + c.failed + c.cancelled from counted c where s.id = $1
+)
+select * from counted
+
+-- name: start_next_member
+-- A member whose head another transaction has locked is passed over: the sweep starts it if there is room.
+with next as (
+    select h.session_id
+    from sessions s join session_heads h on h.session_id = s.id
+    where s.group_id = $1 and s.ended_at is null and h.pause_reason = 'group' and not h.playing
+    order by s.group_index
+    limit 1
+    for update of h skip locked
+), counted as (
+    update session_groups set started = started + 1 where id = $1 and exists (select from next)
+)
+update session_heads h set playing = true, pause_reason = null, wake = true, wake_at = now() from next
+where h.session_id = next.session_id
+returning h.session_id, h.priority
+
+-- name: end_group
+update session_groups
+set ended_at = now(),
+    cancelled_at = case when completed + failed + cancelled < total then coalesce(cancelled_at, now()) else cancelled_at end
+where id = $1
+
+-- name: group_members
+-- The members with the result of the last turn of each, its texts cut to $2 characters.
+select s.id, s.group_index, s.group_name, s.end_outcome, left(s.end_reason, $2) as end_reason,
+       left(t.result ->> 'text', $2) as text, left(t.result ->> 'error', $2) as error
+from sessions s
+left join lateral (select result from turns where session_id = s.id order by id desc limit 1) t on true
+where s.group_id = $1
+order by s.group_index
+
+-- name: wait_for_group
+-- The call whose result the group is. The lock orders this with the end of the group.
+update session_groups set waited_for_by = case when ended_at is null then $3 else waited_for_by end
+where id = $1 and parent_session_id = $2
+returning *
+
+-- name: group
+select * from session_groups where id = $1 and parent_session_id = $2
+
+-- name: member_of_parent
+select s.id from sessions s join session_groups g on g.id = s.group_id
+where s.id = $1 and g.parent_session_id = $2 and g.organisation = $3
+
+-- name: message_of_call
+select exists (select from events where session_id = $1 and type = 'user.message' and body ->> 'sent_by_call' = $2)
+
+-- name: cancel_group
+update session_groups set cancelled_at = coalesce(cancelled_at, now()) where id = $1 and completed + failed + cancelled < total
+returning id
+
+-- name: unended_members
+-- Those that have not started first, so that none of them starts when another one ends.
+select s.id, s.organisation, s.principal from sessions s join session_heads h on h.session_id = s.id
+where s.group_id = $1 and s.ended_at is null and s.archived_at is null
+order by h.playing, s.group_index
+
+-- name: abandoned_groups
+-- Groups with members that have not ended although nothing waits for them: the group was cancelled or has its result, the
+-- parent's turn has ended, or was interrupted while it waited.
+select g.id from session_groups g
+left join session_heads h on h.session_id = g.parent_session_id
+left join turns t on t.session_id = g.parent_session_id and t.id = g.parent_turn_id
+where g.completed + g.failed + g.cancelled < g.total
+  and ($1::text is null or g.parent_session_id = $1)
+  and (g.cancelled_at is not null or g.ended_at is not null or h.turn_id is distinct from g.parent_turn_id
+       or t.status = 'awaiting_tool_results' and h.control_seq >= t.controls_seq)
+limit 100
+
+-- name: groups_with_room
+-- Groups in which fewer members run than may, because one that should have started was locked.
+select id from session_groups
+where completed + failed + cancelled < total and cancelled_at is null and ended_at is null
+  and started < total and started - completed - failed - cancelled < max_running
+limit 100
+
+-- name: lock_group
+select * from session_groups where id = $1 for update

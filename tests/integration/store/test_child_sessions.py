@@ -1,0 +1,201 @@
+"""Groups of child sessions on the real store: creation, ends, results, limits and cancellation."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from footplate.domain import ids
+from footplate.domain.errors import Fenced, InvalidRequest
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions import events, groups
+from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.groups import ChildLimits, ChildRequest
+from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
+from footplate.domain.sessions.turns import TurnStatus
+from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
+from footplate.store.retention.group_cancellation import GroupCancellation
+
+from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
+
+FAILED = replace(COMPLETED, step_failed=True, error_message="The command exited with code 1.", text="wrong")
+
+
+def requests(count: int) -> list[ChildRequest]:
+    step = StepDefinition(kind=StepKind.SHELL, command="true", on_failure=OnFailure.STOP)
+    return [ChildRequest(name=f"child_{number}", steps=(step,)) for number in range(count)]
+
+
+def store(cell: Cell, **limits: int) -> ChildSessionStore:
+    return ChildSessionStore(cell.database, cell.objects, child_limits=ChildLimits(**limits))
+
+
+async def start(
+    cell: Cell, principal: Principal, count: int, *, max_running: int = 2, wait_for: WaitFor = WaitFor.ALL
+) -> tuple[Claim, events.Event, groups.SpawnedGroup]:
+    """Starts a group in a turn of a new session, which then waits for it."""
+    parent_id = await cell.session(principal, "go")
+    claim = await cell.claim(parent_id, principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
+    await cell.turns.append(claim, [call])
+    group, to_wake = await store(cell).spawn(
+        claim, call.id, requests(count), max_running=max_running, wait_for=wait_for
+    )
+    assert [session_id for _, session_id in to_wake] == list(group.session_ids[:max_running])
+    assert await store(cell).wait(claim, call.id, group.id) is None
+    await cell.turns.finish(claim, awaiting(call))
+    return claim, call, group
+
+
+async def run(cell: Cell, principal: Principal, session_id: str, outcome: object = COMPLETED) -> list[str]:
+    claim = await cell.claim(session_id, principal)
+    finished = await cell.turns.finish(claim, outcome)  # type: ignore[arg-type]
+    return [woken for _, woken in finished.to_wake]
+
+
+@pytest.mark.requirement("O5", "S9")
+async def test_members_run_a_few_at_a_time_and_the_parent_gets_one_result(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 4)
+    first, second, third, fourth = group.session_ids
+    assert (await cell.reads.playback(principal, third)).reason is PauseReason.GROUP
+    await cell.expect_nothing_to_claim(third, principal)
+    assert await run(cell, principal, second, FAILED) == [third]
+    assert await run(cell, principal, first) == [fourth]
+    assert await run(cell, principal, third) == []
+    await cell.expect_nothing_to_claim(claim.session_id, principal)
+    assert await run(cell, principal, fourth) == [claim.session_id]
+
+    resumed = await cell.claim(claim.session_id, principal)
+    assert resumed.turn_id == claim.turn_id
+    result = await store(cell).wait(resumed, call.id, group.id)
+    assert result is not None
+    assert [member.outcome for member in result.members] == [
+        EndOutcome.COMPLETED,
+        EndOutcome.FAILED,
+        EndOutcome.COMPLETED,
+        EndOutcome.COMPLETED,
+    ]
+    assert not result.succeeded
+    assert result.members[1].error == "The command exited with code 1."
+    submitted = [
+        position
+        for position in await cell.positions(claim.session_id, principal)
+        if position.event.type == events.USER_CUSTOM_TOOL_RESULT
+    ]
+    assert len(submitted) == 1
+    assert text_of(submitted[0]).startswith("3 of 4 sessions completed.")
+
+
+async def test_repeated_call_finds_its_group(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 3)
+    await cell.send(principal, claim.session_id, interrupt())
+    for session_id in group.session_ids:
+        await run(cell, principal, session_id)
+    resumed = await cell.claim(claim.session_id, principal)
+    again, to_wake = await store(cell).spawn(resumed, call.id, requests(3))
+    assert (again.id, again.session_ids, to_wake) == (group.id, group.session_ids, ())
+    with pytest.raises(Fenced):
+        await store(cell).spawn(claim, ids.new_id(ids.EVENT), requests(1))
+
+
+async def test_first_success_ends_the_group_and_the_others_are_cancelled(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 3, wait_for=WaitFor.FIRST_SUCCESS)
+    first, second, third = group.session_ids
+    assert await run(cell, principal, first, FAILED) == [third]
+    running = await cell.claim(third, principal)
+    assert await run(cell, principal, second) == [claim.session_id]
+    stopped = await GroupCancellation(cell.database, cell.objects).cancel_abandoned(claim.session_id)
+    assert stopped.to_nudge == [third]
+    finished = await cell.turns.finish(running, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    assert not finished.to_wake
+    resumed = await cell.claim(claim.session_id, principal)
+    result = await store(cell).wait(resumed, call.id, group.id)
+    assert result is not None
+    assert result.succeeded
+    assert [member.outcome for member in result.members] == [
+        EndOutcome.FAILED,
+        EndOutcome.COMPLETED,
+        EndOutcome.CANCELLED,
+    ]
+
+
+@pytest.mark.requirement("O5")
+async def test_interrupting_a_waiting_parent_cancels_its_children(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 5)
+    first = await cell.claim(group.session_ids[0], principal)
+    cancellation = GroupCancellation(cell.database, cell.objects)
+    assert await cancellation.cancel_abandoned(claim.session_id) == type(await cancellation.cancel_abandoned())()
+    await cell.send(principal, claim.session_id, interrupt())
+    stopped = await cancellation.cancel_abandoned(claim.session_id)
+    assert list(stopped.to_nudge) == [group.session_ids[0]]
+    for session_id in group.session_ids[1:]:
+        await cell.expect_nothing_to_claim(session_id, principal)
+    finished = await cell.turns.finish(first, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    assert [woken for _, woken in finished.to_wake] == [claim.session_id]
+    resumed = await cell.claim(claim.session_id, principal)
+    assert (await cell.turns.claim_interrupts(resumed))[0]
+    result = await store(cell).wait(resumed, call.id, group.id)
+    assert result is not None
+    assert {member.outcome for member in result.members} == {EndOutcome.CANCELLED}
+
+
+async def test_children_end_with_the_turn_of_their_parent(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 3)
+    await cell.send(principal, claim.session_id, "something else")
+    await cell.claim(claim.session_id, principal)
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned()
+    for session_id in group.session_ids:
+        await cell.expect_nothing_to_claim(session_id, principal)
+        assert (await cell.reads.session(principal, session_id)).end is not None
+
+
+async def test_limits_on_depth_and_number_are_refused_with_a_reason(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 3)
+    child = await cell.claim(group.session_ids[0], principal)
+    with pytest.raises(TooManySessions, match="1 levels below"):
+        await store(cell, max_depth=1).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    with pytest.raises(TooManySessions, match="3 have not ended"):
+        await store(cell, max_sessions=4).spawn(child, ids.new_id(ids.EVENT), requests(2))
+    grandchildren, _ = await store(cell, max_sessions=4).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    assert len(grandchildren.session_ids) == 1
+    with pytest.raises(InvalidRequest):
+        await store(cell).spawn(child, ids.new_id(ids.EVENT), [])
+    assert claim.session_id != child.session_id
+
+
+async def test_only_the_server_submits_the_result_of_a_group(cell: Cell, principal: Principal) -> None:
+    claim, call, _ = await start(cell, principal, 1)
+    with pytest.raises(InvalidRequest, match="sessions"):
+        await cell.send(principal, claim.session_id, tool_result_for(call.id))
+
+
+async def test_deleted_member_counts_as_cancelled(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 2)
+    await run(cell, principal, group.session_ids[0])
+    await cell.delete(principal, group.session_ids[1])
+    resumed = await cell.claim(claim.session_id, principal)
+    result = await store(cell).wait(resumed, call.id, group.id)
+    assert result is not None
+    assert result.members[1].error == "The session was deleted."
+    await cell.delete(principal, group.session_ids[0])
+
+
+@pytest.mark.requirement("S9")
+async def test_members_that_end_at_once_are_counted_once_each(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 12, max_running=12)
+    claims = [await cell.claim(session_id, principal) for session_id in group.session_ids]
+    await asyncio.gather(*(cell.turns.finish(one, COMPLETED) for one in claims))
+    resumed = await cell.claim(claim.session_id, principal)
+    result = await store(cell).wait(resumed, call.id, group.id)
+    assert result is not None
+    assert len(result.completed) == 12
+
+
+async def test_message_of_a_call_is_sent_once(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    child_id = group.session_ids[0]
+    for _ in range(2):
+        await store(cell).send_message(claim, child_id, "hurry", "call_1")
+    sent = types(await cell.positions(child_id, principal)).count(events.USER_MESSAGE)
+    assert sent == 1
