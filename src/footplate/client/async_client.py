@@ -9,8 +9,7 @@ from footplate.client.audit import Audit
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
-from footplate.client.limits import Limits
-from footplate.client.members import ApiKeys, Members, Teams
+from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces

@@ -130,9 +130,14 @@ async def test_a_job_that_waits_for_a_client_is_counted_as_waiting(cell: Cell, p
     ] == ["job-0"]
 
 
-async def test_an_invalid_job_leaves_no_batch(cell: Cell, principal: Principal) -> None:
+async def test_no_batch_is_created_if_a_job_is_invalid(cell: Cell, principal: Principal) -> None:
     environment_id = await _environment(cell, principal)
+    archived = await _environment(cell, principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.archive_environment(principal, archived)
     with pytest.raises(InvalidRequest, match=r"requests\.1\.environment_id"):
+        await _create(cell, principal, [_job(environment_id, 0), _job(archived, 1)])
+    with pytest.raises(NotFound):
         await _create(cell, principal, [_job(environment_id, 0), _job("env_other", 1)])
     assert await cell.reads.batches(principal, Page(limit=10, include_archived=True)) == []
 

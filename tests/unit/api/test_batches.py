@@ -7,7 +7,7 @@ import pytest
 from anthropic import AsyncAnthropic
 
 from footplate.api.wire.response_models import Listing
-from footplate.api.wire.session.batches import BatchAnswer, JobAnswer, JobResultAnswer
+from footplate.api.wire.session.batches import BatchResponse, JobResponse, JobResultResponse
 from footplate.domain.sessions.batches import JobState
 
 from .conftest import Api, make_client
@@ -25,7 +25,7 @@ async def job(sdk: AsyncAnthropic) -> dict[str, Any]:
 async def _create(http: httpx2.AsyncClient, *requests: dict[str, Any], **more: Any) -> dict[str, Any]:
     response = await http.post(PATH, json={"requests": [*requests], **more})
     assert response.status_code == 200, response.text
-    BatchAnswer.model_validate(response.json())
+    BatchResponse.model_validate(response.json())
     return dict(response.json())
 
 
@@ -66,7 +66,7 @@ async def test_results_are_listed_in_the_order_of_ending(
     command = {"exit_code": 1, "stdout": {"text": "out"}, "stderr": {"text": "bad"}}
     api.world.batches.end_job(batch["id"], 0, JobState.FAILED, result={"data": {"command": command}})
     found = (await http.get(f"{path}/results")).json()
-    Listing[JobResultAnswer].model_validate(found)
+    Listing[JobResultResponse].model_validate(found)
     (first, second) = found["data"]
     assert (first["custom_id"], first["success"], first["text"], first["error_message"]) == ("c", True, "done", None)
     assert (second["custom_id"], second["outcome"], second["success"]) == ("a", "failed", False)
@@ -78,7 +78,7 @@ async def test_results_are_listed_in_the_order_of_ending(
     assert [one["number"] for one in (await http.get(f"{path}/results", params={"after": 1})).json()["data"]] == [2]
     assert (await http.get(f"{path}/results", params={"outcomes[]": "completed"})).json()["data"] == [first]
     jobs = (await http.get(f"{path}/jobs", params={"limit": 2})).json()
-    Listing[JobAnswer].model_validate(jobs)
+    Listing[JobResponse].model_validate(jobs)
     more = (await http.get(f"{path}/jobs", params={"limit": 2, "page": jobs["next_page"]})).json()["data"]
     assert [one["state"] for one in jobs["data"] + more] == ["failed", "pending", "completed"]
     pending = (await http.get(f"{path}/jobs", params={"states[]": "pending"})).json()["data"]

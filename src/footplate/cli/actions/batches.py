@@ -27,7 +27,8 @@ _HELP: Final = "docs/batches.md describes the file."
 _POLL_SECONDS: Final = 0.5
 _PAGE: Final = 1000
 _MAX_SHOWN: Final = 20
-_UNSUCCESSFUL: Final = ("failed", "cancelled", "expired")
+_FAILED: Final = ("failed", "expired")
+_UNSUCCESSFUL: Final = (*_FAILED, "cancelled")
 EXIT_CODES: Final[dict[BatchStatus, Exit]] = {
     "completed": Exit.DONE,
     "failed": Exit.FAILED,
@@ -103,7 +104,7 @@ def list_batches(limit: int, *, as_json: bool, profile: str | None) -> None:
 def show_batch(batch: str, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> BatchDetail:
         batch_id = await _resolve_batch_id(client, batch)
-        failures = await client.batches.results(batch_id, outcomes=["failed", "expired"], limit=_MAX_SHOWN).page()
+        failures = await client.batches.results(batch_id, outcomes=_FAILED, limit=_MAX_SHOWN).page()
         waiting = await client.batches.jobs(batch_id, states=["waiting"], limit=_MAX_SHOWN).page()
         shown = await client.batches.retrieve(batch_id)
         return BatchDetail(batch=shown, waiting=[*waiting.data], failures=[*failures.data])
@@ -218,8 +219,8 @@ async def _follow(client: AsyncFootplate, batch: Batch, view: BatchProgressView)
         while True:
             batch = await client.batches.retrieve(batch.id)
             view.update(batch)
-            async for result in client.batches.results(batch.id, outcomes=_UNSUCCESSFUL, after=last, limit=_PAGE):
-                view.job_ended(result)
+            async for result in client.batches.results(batch.id, outcomes=_FAILED, after=last, limit=_PAGE):
+                view.job_failed(result)
                 last = result.number
             if (status := _find_status(batch)) is not None:
                 return BatchResult(batch=batch, status=status, exit_code=EXIT_CODES[status])

@@ -21,6 +21,7 @@ _COLOURS: Final = {
     "pending": "dim",
 }
 _OTHER_COLOUR: Final = "yellow"
+_MAX_FAILURES: Final = 20
 
 
 def print_batches(found: Sequence[Batch]) -> None:
@@ -82,7 +83,7 @@ def describe_counts(batch: Batch) -> str:
 
 
 class BatchProgressView:
-    """Shows a progress bar on a terminal, and prints a line for each job that did not complete."""
+    """Shows a progress bar on a terminal, and prints a line for each of the first jobs that fail."""
 
     def __init__(self) -> None:
         self._console = terminal_io.err()
@@ -95,10 +96,11 @@ class BatchProgressView:
             transient=True,
             disable=not self._console.is_terminal,
         )
+        self._failures = 0
         self._task = self._bar.add_task("", total=None)
 
     def start(self, batch: Batch) -> None:
-        self._console.print(f"[dim]{batch.id} · {batch.total} jobs[/]")
+        self._console.print(f"[dim]{batch.id} · {batch.total} {'job' if batch.total == 1 else 'jobs'}[/]")
         self._bar.start()
 
     def update(self, batch: Batch) -> None:
@@ -106,11 +108,14 @@ class BatchProgressView:
             self._task, total=batch.total, completed=count_ended(batch), description=describe_counts(batch)
         )
 
-    def job_ended(self, result: JobResult) -> None:
-        if result.outcome == "completed":
+    def job_failed(self, result: JobResult) -> None:
+        self._failures += 1
+        if self._failures > _MAX_FAILURES:
             return
         line = f"{_coloured(result.outcome, 9)} {result.custom_id} [dim]{result.session_id}[/]"
         self._console.print(f"{line} {quote(_first_line(result))}".rstrip(), soft_wrap=True)
+        if self._failures == _MAX_FAILURES:
+            self.show_note("Further jobs that fail are only counted. `footplate batch results --failed` lists them.")
 
     def stop(self) -> None:
         self._bar.stop()
@@ -138,7 +143,7 @@ class QuietBatchView(BatchProgressView):
 
     def update(self, batch: Batch) -> None: ...
 
-    def job_ended(self, result: JobResult) -> None: ...
+    def job_failed(self, result: JobResult) -> None: ...
 
     def stop(self) -> None: ...
 

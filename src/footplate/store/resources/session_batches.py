@@ -115,13 +115,14 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
 
     async def _check_environments(self, principal: Principal, jobs: Sequence[JobDefinition]) -> None:
         wanted = list(dict.fromkeys(job.environment_id for job in jobs))
-        rows = await self._connection.fetch(SQL["usable_environments"], wanted, principal.organisation)
-        usable = {row["id"] for row in rows}
+        rows = await self._connection.fetch(SQL["environments_of"], wanted, principal.organisation)
+        is_archived = {row["id"]: row["archived_at"] is not None for row in rows}
         for number, job in enumerate(jobs):
-            if job.environment_id not in usable:
+            if job.environment_id not in is_archived:
+                raise NotFound("environment", job.environment_id)
+            if is_archived[job.environment_id]:
                 raise InvalidRequest(
-                    f"requests.{number}.environment_id: there is no environment {job.environment_id!r}, or it is "
-                    "archived",
+                    f"requests.{number}.environment_id: {job.environment_id} is archived",
                     field=f"requests.{number}.environment_id",
                     help_text="Choose another environment.",
                 )

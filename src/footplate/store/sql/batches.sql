@@ -4,8 +4,8 @@
 insert into session_groups (id, organisation, kind, name, principal, owner, visible_to, max_running, definition, total, started)
 values ($1, $2, 'batch', $3, $4, $4, $5, $6, $7, $8, $9)
 
--- name: usable_environments
-select id from environments where id = any($1::text[]) and organisation = $2 and archived_at is null
+-- name: environments_of
+select id, archived_at from environments where id = any($1::text[]) and organisation = $2
 
 -- name: insert_jobs
 -- The sessions of a batch, in its order, with their heads. Jobs beyond $9 are paused until others have ended. Returns how many

@@ -19,11 +19,11 @@ from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import parse_project_choice
 from footplate.api.wire.session import batches
 from footplate.api.wire.session.batches import (
-    BatchAnswer,
     BatchCreate,
     BatchJob,
-    JobAnswer,
-    JobResultAnswer,
+    BatchResponse,
+    JobResponse,
+    JobResultResponse,
     ListBatches,
     ListJobs,
     ListResults,
@@ -42,7 +42,7 @@ from footplate.domain.sessions.turns import session_to_wake
 router = create_router("/v1/session_batches", "session_batches")
 
 
-@router.post("", response_model=BatchAnswer, openapi_extra=describe_request(body=BatchCreate))
+@router.post("", response_model=BatchResponse, openapi_extra=describe_request(body=BatchCreate))
 async def create_batch(request: Request, principal: Caller) -> Response:
     """Creates a background session for each request, all of them or none. Each session ends with its work."""
     body, raw = await read_batch_body(request, BatchCreate)
@@ -110,7 +110,9 @@ def _announce_batch(created: CreatedBatch) -> ChangeResult:
     return batches.serialize_batch(created.batch), accepted
 
 
-@router.get("", response_model=response_models.Listing[BatchAnswer], openapi_extra=describe_request(query=ListBatches))
+@router.get(
+    "", response_model=response_models.Listing[BatchResponse], openapi_extra=describe_request(query=ListBatches)
+)
 async def list_batches(request: Request, principal: Caller) -> Response:
     """Lists batches, the newest first."""
     query = read_query(request, ListBatches)
@@ -124,7 +126,7 @@ async def list_batches(request: Request, principal: Caller) -> Response:
     )
 
 
-@router.get("/{batch_id}", response_model=BatchAnswer)
+@router.get("/{batch_id}", response_model=BatchResponse)
 async def retrieve_batch(request: Request, batch_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
     return json_response(batches.serialize_batch(await get_services(request).reads.batch(principal, batch_id)))
@@ -132,7 +134,7 @@ async def retrieve_batch(request: Request, batch_id: str, principal: Caller) -> 
 
 @router.get(
     "/{batch_id}/jobs",
-    response_model=response_models.Listing[JobAnswer],
+    response_model=response_models.Listing[JobResponse],
     openapi_extra=describe_request(query=ListJobs),
 )
 async def list_jobs(request: Request, batch_id: str, principal: Caller) -> Response:
@@ -156,7 +158,7 @@ async def list_jobs(request: Request, batch_id: str, principal: Caller) -> Respo
 
 @router.get(
     "/{batch_id}/results",
-    response_model=response_models.Listing[JobResultAnswer],
+    response_model=response_models.Listing[JobResultResponse],
     openapi_extra=describe_request(query=ListResults),
 )
 async def list_results(request: Request, batch_id: str, principal: Caller) -> Response:
@@ -177,7 +179,7 @@ async def list_results(request: Request, batch_id: str, principal: Caller) -> Re
     return list_response([batches.serialize_job_result(row) for row in page], next_page=next_page)
 
 
-@router.post("/{batch_id}/cancel", response_model=BatchAnswer)
+@router.post("/{batch_id}/cancel", response_model=BatchResponse)
 async def cancel_batch(request: Request, batch_id: str, principal: Caller) -> Response:
     """Cancels the jobs that have not ended. Results of ended jobs stay."""
     raw = await read_empty_body(request)
@@ -190,7 +192,7 @@ async def cancel_batch(request: Request, batch_id: str, principal: Caller) -> Re
     return await execute_change(request, principal, raw, work)
 
 
-@router.post("/{batch_id}/retry", response_model=BatchAnswer, openapi_extra=describe_request(body=RetryBatch))
+@router.post("/{batch_id}/retry", response_model=BatchResponse, openapi_extra=describe_request(body=RetryBatch))
 async def retry_batch(request: Request, batch_id: str, principal: Caller) -> Response:
     """Creates a batch that repeats failed jobs, with the same `custom_id`s, in new sessions."""
     body, raw = await read_body(request, RetryBatch)

@@ -140,7 +140,7 @@ class ListResults(Parameters):
         return [JobState(outcome) for outcome in self.outcomes]
 
 
-class BatchCountsAnswer(ResponseModel):
+class BatchCountsResponse(ResponseModel):
     pending: int
     running: int
     waiting: int
@@ -149,7 +149,7 @@ class BatchCountsAnswer(ResponseModel):
     cancelled: int
 
 
-class BatchAnswer(ResponseModel):
+class BatchResponse(ResponseModel):
     id: str
     type: Literal["session_batch"]
     name: str | None
@@ -157,7 +157,7 @@ class BatchAnswer(ResponseModel):
     priority: Literal["high", "normal", "low"]
     max_running: int | None
     total: int
-    counts: BatchCountsAnswer
+    counts: BatchCountsResponse
     retry_of: str | None
     created_by: str
     created_at: datetime
@@ -165,7 +165,7 @@ class BatchAnswer(ResponseModel):
     ended_at: datetime | None
 
 
-class JobAnswer(ResponseModel):
+class JobResponse(ResponseModel):
     type: Literal["session_batch_job"]
     batch_id: str
     custom_id: str
@@ -177,7 +177,7 @@ class JobAnswer(ResponseModel):
     ended_at: datetime | None
 
 
-class JobMetricsAnswer(ResponseModel):
+class JobMetricsResponse(ResponseModel):
     duration_seconds: float
     waiting_seconds: float
     active_seconds: float
@@ -185,7 +185,7 @@ class JobMetricsAnswer(ResponseModel):
     usage: dict[str, JsonValue]
 
 
-class JobResultAnswer(ResponseModel):
+class JobResultResponse(ResponseModel):
     type: Literal["session_batch_result"]
     number: int
     batch_id: str
@@ -197,7 +197,7 @@ class JobResultAnswer(ResponseModel):
     text: str
     data: dict[str, JsonValue]
     error_message: str | None
-    metrics: JobMetricsAnswer
+    metrics: JobMetricsResponse
     ended_at: datetime
 
 
