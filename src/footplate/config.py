@@ -224,6 +224,8 @@ class Settings(BaseSettings, RequestLimits):
     retention_trees: Annotated[timedelta | None, BeforeValidator(_parse_duration_or_never)] = timedelta(days=7)
     """Idle time after which a session's files are removed from the host; the object store still has them. Or
     `never`."""
+    retention_end: Annotated[timedelta | None, BeforeValidator(_parse_duration)] = None
+    """Idle time after which a session ends, with the outcome `expired`. Default: never."""
     retention_delete: Annotated[timedelta | None, BeforeValidator(_parse_duration)] = None
     """Idle time after which a session is deleted. Default: sessions are only deleted on request."""
     retention_feed: Annotated[timedelta, BeforeValidator(_parse_duration)] = timedelta(days=7)

@@ -23,7 +23,7 @@ _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
     *("next", "play", "pause"),
-    *("archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
+    *("end", "archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
     *("members disable", "members enable", "api-keys revoke"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
@@ -174,6 +174,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "deny": [ids["other_approval_id"]],
         "questions": [],
         "answer": [ids["question_id"], "--text", "Red"],
+        "end": [session],
         "archive": [session],
         "rm": ["--yes", session],
         "agents ls": [],

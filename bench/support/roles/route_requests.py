@@ -50,7 +50,7 @@ class Case:
             return 0
         if operation.method == "DELETE" and len(operation.path_parameters) == 1:
             return 3
-        return 2 if operation.path.endswith(("/archive", "/revoke")) else 1
+        return 2 if operation.path.endswith(("/archive", "/end", "/revoke")) else 1
 
 
 @dataclass(slots=True)

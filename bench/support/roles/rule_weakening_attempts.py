@@ -222,6 +222,7 @@ ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]
 HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/sessions/{session_id}": "a deleted session runs nothing",
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
+    "POST /v1/sessions/{session_id}/end": "an ended session runs nothing",
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
     "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
     "POST /v1/questions/{question_id}/answer": "answers a question, and the gate decides on calls after it as before",

@@ -82,6 +82,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Save a session as a Claude Cod
 )
 app.command(rich_help_panel=SESSIONS, short_help="Change who can see a session, and who owns it.")(sessions.share)
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
+app.command(rich_help_panel=SESSIONS, short_help="End a session: it can be read and forked.")(sessions.end)
 app.add_typer(steps.steps, name="steps", rich_help_panel=SESSIONS)
 app.command(rich_help_panel=SESSIONS)(steps.play)
 app.command(rich_help_panel=SESSIONS)(steps.pause)

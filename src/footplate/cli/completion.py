@@ -177,6 +177,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
             "export",
             "pull",
             "interrupt",
+            "end",
             "archive",
             "rm",
             "play",

@@ -30,7 +30,7 @@ from footplate.gate.shell import step_references as shell_references
 MAX_STEPS: Final = 100
 """As many as one request can add, so that all of them are added or none."""
 _KINDS: Final = ("prompt", "shell", "external")
-_FIELDS: Final = (*_KINDS, "name", "if", "on_failure", "attempts", "timeout")
+_FIELDS: Final = (*_KINDS, "name", "if", "on_failure", "attempts", "timeout", "ends_session")
 
 
 class InvalidPipeline(Exception):
@@ -83,6 +83,9 @@ class _PipelineStep(BaseModel):
         default=None, description=f"How often a step with `on_failure: retry` runs. Default {steps.DEFAULT_ATTEMPTS}."
     )
     timeout: Annotated[float, Field(gt=0, le=604_800)] | None = Field(default=None, description="In seconds.")
+    ends_session: bool = Field(
+        default=False, description="The session ends with the step, completed or failed. Later steps are cancelled."
+    )
 
     _kind: ClassVar[str]
     _text_field: ClassVar[str]
@@ -98,6 +101,7 @@ class _PipelineStep(BaseModel):
             "condition": self.condition,
             "max_attempts": self.attempts,
             "timeout_seconds": self.timeout,
+            "ends_session": self.ends_session or None,
         }
         sent = {name: value for name, value in fields.items() if value is not None}
         return {"kind": self._kind, self._text_field: self.text, **sent, "on_failure": self.on_failure}

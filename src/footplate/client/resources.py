@@ -7,7 +7,7 @@ Further fields of a request body can be passed as keyword arguments, under their
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import (
@@ -215,6 +215,17 @@ class Sessions:
         `import_transcript`, and last the number of `lines`.
         """
         return self._transport.stream_json_lines(f"/v1/sessions/{session_id}/transcript")
+
+    async def end(
+        self,
+        session_id: str,
+        *,
+        outcome: Literal["completed", "failed", "cancelled"] = "completed",
+        reason: str | None = None,
+    ) -> Session:
+        """Ends the session. A running turn is interrupted first; then `end` is None until it has stopped."""
+        body = drop_none(outcome=outcome, reason=reason)
+        return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/end", body))
 
     async def archive(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))

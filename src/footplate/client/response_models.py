@@ -26,6 +26,7 @@ ActivityState = Literal[
     "interrupted",
     "limit_reached",
     "timed_out",
+    "ended",
 ]
 
 
@@ -350,6 +351,16 @@ class SessionOwner(ResponseModel):
     name: str | None = None
 
 
+class SessionEnd(ResponseModel):
+    """How a session ended. It accepts nothing more, and can be forked."""
+
+    outcome: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str | None = None
+    ended_by: str | None = None
+    """The member who ended it. None: it ended by itself, or by a policy."""
+    ended_at: datetime
+
+
 class Session(ResponseModel):
     id: str
     agent: AgentDefinition
@@ -378,6 +389,9 @@ class Session(ResponseModel):
     visibility: Visibility = "organisation"
     team_id: str | None = None
     """The team that can see the session, if the visibility is `team`."""
+    ends_when_done: bool = False
+    """Whether the session ends by itself when its queue is empty."""
+    end: SessionEnd | None = None
 
 
 class DeliveryResult(ResponseModel):

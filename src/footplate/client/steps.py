@@ -43,6 +43,8 @@ class Step(ResponseModel):
     on_failure: Literal["stop", "continue", "retry"] = "stop"
     max_attempts: int = 1
     timeout_seconds: float | None = None
+    ends_session: bool = False
+    """Whether the session ends with this step."""
     is_message: bool = False
     """Whether it was sent as an event. It can then not be edited, and its content is in the event."""
     attempt: int = 0
@@ -73,7 +75,8 @@ class Steps:
         """Adds all steps or none, at the end of the queue or before a pending step.
 
         A step is `{"kind": "shell", "command": …}`, `{"kind": "prompt", "content": …}` or `{"kind": "external",
-        "instructions": …}`, with `name`, `condition`, `on_failure`, `max_attempts` and `timeout_seconds` if needed.
+        "instructions": …}`, with `name`, `condition`, `on_failure`, `max_attempts`, `timeout_seconds` and
+        `ends_session` if needed.
         """
         body = {"steps": [dict(step) for step in steps], **drop_none(before=before)}
         response = await self._transport.post(f"/v1/sessions/{session_id}/steps", body)

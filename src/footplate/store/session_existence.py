@@ -27,14 +27,14 @@ class SessionRegistry:
         return [(row["organisation"], row["session_id"]) for row in await self._database.fetch("deleted_sessions")]
 
     async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
-        return {row["session_id"] for row in await self._database.fetch("expired", list(session_ids), older_than)}
+        return {row["session_id"] for row in await self._database.fetch("expired", list(session_ids), older_than, True)}
 
     @asynccontextmanager
     async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[ExpiredSessionFiles | None]:
         """Yields the files of an expired session and blocks new turns meanwhile; yields None if it has not expired."""
         async with self._database.transaction() as connection:
             await connection.execute(SQL["lock_head_only"], session_id)
-            row = await connection.fetchrow(SQL["expired"], [session_id], older_than)
+            row = await connection.fetchrow(SQL["expired"], [session_id], older_than, True)
             if row is None:
                 yield None
                 return

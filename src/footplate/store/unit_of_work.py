@@ -391,7 +391,10 @@ class UnitOfWork(
             accepted = await self.send(principal, session_id, [Input(type=events.USER_INTERRUPT, body={})])
         else:
             ended = await end_session(self._connection, principal.organisation, session_id, end)
-            accepted = replace(accepted, positions=ended.positions, to_wake=ended.to_wake, cancels_children=True)
+            # The nudge ends the process that a worker keeps warm for the session.
+            accepted = replace(
+                accepted, positions=ended.positions, to_wake=ended.to_wake, nudge=True, cancels_children=True
+            )
         return await self._session(principal, session_id), accepted
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:

@@ -53,7 +53,7 @@ from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.resources.session_outputs import OutputRoom
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
-from footplate.store.retention.expiry import SessionExpiry
+from footplate.store.retention.expiry import IdleSessionEnding, SessionExpiry
 from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.session_existence import SessionRegistry
 from footplate.stream.live_publisher import LivePublisher
@@ -126,8 +126,12 @@ async def run(settings: Settings) -> None:
             turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds
         )
 
+        nudges = await exits.enter_async_context(NudgeListener(settings.redis_url))
+
         def create_pool(max_processes: int, seconds: float) -> WarmPool:
-            return WarmPool(max_processes=max_processes, max_idle_seconds=seconds, deadline=lambda: lease.deadline)
+            return WarmPool(
+                max_processes=max_processes, max_idle_seconds=seconds, deadline=lambda: lease.deadline, nudges=nudges
+            )
 
         warm_pool = create_pool(settings.kept_sessions, settings.kept_seconds)
         prewarmer = Prewarmer(
@@ -139,7 +143,6 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
-        nudges = await exits.enter_async_context(NudgeListener(settings.redis_url))
         child_cancellation = _create_child_cancellation(settings, GroupCancellation(database, objects), waker, exits)
         runner = TurnRunner(
             TurnServices(
@@ -204,7 +207,8 @@ async def run(settings: Settings) -> None:
             FeedExpiry(database, settings.retention_feed),
             child_cancellation,
         )
-        chores = (deletions, retention, expiry, removals)
+        idle_ending = IdleSessionEnding(database, settings.retention_end)
+        chores = (deletions, retention, idle_ending, expiry, removals)
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)

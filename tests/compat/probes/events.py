@@ -200,6 +200,22 @@ async def a_rate_limit_is_reported_and_retried(door: SdkClient) -> None:
     require_equal(received[-1].stop_reason.type, "end_turn")
 
 
+@supported(
+    "events",
+    "session.status_terminated",
+    note="When a session ends. Extra fields: `outcome`, `reason`, `ended_by`.",
+)
+async def the_end_of_a_session(door: SdkClient) -> None:
+    session = await door.session()
+
+    async def end() -> None:
+        await door.sdk.post(f"/v1/sessions/{session.id}/end", body={"outcome": "failed"}, cast_to=dict[str, Any])
+
+    received = await door.watch(session.id, end, until=lambda event: event.type == "session.status_terminated")
+    require_equal([event.type for event in received], ["session.status_terminated"])
+    require_equal((await door.call("sessions.retrieve", session.id)).status, "terminated")
+
+
 @supported("events", "session.updated", "session.deleted")
 async def the_last_event_of_a_session(door: SdkClient) -> None:
     session = await door.session()
@@ -294,7 +310,6 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: SdkClient) -> None:
 
 @different("events", "agent.thread_context_compacted", note="Only with Claude Code, when it compacts the conversation.")
 @different("events", "session.usage", note="Never sent.")
-@different("events", "session.status_terminated", note="Never sent: a session ends by being archived or deleted.")
 @different("events", "session.thread_status_rescheduled", note="Never sent: a subagent is not retried on its own.")
 @different("events", "session.thread_status_terminated", note="Never sent: a completed thread is idle.")
 @different("events", "span.outcome_evaluation_start", note="Never sent: no outcomes.")

@@ -60,6 +60,7 @@ COMMANDS = [
         ("deny",),
         ("questions",),
         ("answer",),
+        ("end",),
         ("archive",),
         ("rm",),
     ),

@@ -196,7 +196,7 @@ async def test_of_a_deleted_session_only_its_deletion_remains(cell: Cell, princi
 async def test_an_expired_session_is_reported_as_deleted(cell: Cell, principal: Principal) -> None:
     session = await create_archivable_session(cell, principal, 1)
     await session.make_old()
-    await SessionExpiry(cell.database, INACTIVE_AFTER)._delete_if_expired(principal.organisation, session.id)
+    await SessionExpiry(cell.database, INACTIVE_AFTER)._handle_if_due(principal.organisation, session.id)
     last = (await _read(cell, principal))[-1]
     assert (_types([last]), last.session_id) == (["session.deleted"], session.id)
 

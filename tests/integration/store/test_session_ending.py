@@ -1,6 +1,7 @@
 """Sessions that end, on the real store: by a client, by their last step, and what remains of them."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.steps import OnFailure, StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import ActivityState, Session, SessionStatus, TurnStatus
+from footplate.store.retention.expiry import IdleSessionEnding
+from footplate.store.session_existence import SessionRegistry
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, tool_result_for, types
 
@@ -241,3 +244,27 @@ async def test_the_commit_of_the_end_is_repeated_after_a_lost_acknowledgement(ce
     log = types(await cell.positions(session_id, principal))
     assert log.count(events.STATUS_TERMINATED) == 1
     assert await outcome_of(cell, principal, session_id) == ("completed", None)
+
+
+async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: Cell, principal: Principal) -> None:
+    unused, queued, parked = [await cell.session(principal, *texts) for texts in ((), ("waits",), ("asks",))]
+    claim = await cell.claim(parked, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    disabled, policy = IdleSessionEnding(cell.database, None), IdleSessionEnding(cell.database, timedelta(0))
+    await disabled.run()
+    assert await outcome_of(cell, principal, unused) is None
+    for _ in range(2):  # repeating it changes nothing
+        for session_id in (unused, queued, parked):
+            await policy._handle_if_due(principal.organisation, session_id)
+    assert (await outcome_of(cell, principal, unused) or ("",))[0] == "expired"
+    assert types(await cell.positions(unused, principal)) == [events.STATUS_TERMINATED]
+    assert [await outcome_of(cell, principal, session_id) for session_id in (queued, parked)] == [None, None]
+
+
+async def test_the_files_of_an_ended_session_can_be_released_at_once(cell: Cell, principal: Principal) -> None:
+    ended, open_session = await cell.session(principal), await cell.session(principal)
+    await end(cell, principal, ended)
+    assert await SessionRegistry(cell.database).expired([ended, open_session], timedelta(days=7)) == {ended}
+    assert not await cell.database.fetch("expired", [ended], timedelta(days=7), False)

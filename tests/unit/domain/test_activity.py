@@ -84,5 +84,6 @@ def test_only_stalled_sessions_have_a_reason_and_sessions_with_work_are_counted(
         )
         found = derive_activity(facts)
         assert (found.reason is not None) is (found.state is ActivityState.STALLED)
-        is_counted = status is not SessionStatus.IDLE or has_input or needs_approval
+        has_work = status is not SessionStatus.IDLE or has_input or needs_approval
+        is_counted = has_work and status is not SessionStatus.TERMINATED
         assert (found.state in COUNTED_STATES) is is_counted

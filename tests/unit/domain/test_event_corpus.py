@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from footplate.domain.sessions import events
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.testing import sdk_validation
 
@@ -58,6 +59,7 @@ WRITTEN = [
     events.context_compacted(),
     events.status_running(),
     events.status_rescheduled(),
+    events.status_terminated(SessionEnd(outcome=EndOutcome.COMPLETED, ended_by="user_1")),
     events.status_idle({"type": "end_turn"}),
     events.session_error("unknown_error", "text", "retrying"),
     events.model_request_start(),

@@ -170,6 +170,7 @@ class SessionActivity(ResponseModel):
         "interrupted",
         "limit_reached",
         "timed_out",
+        "ended",
     ]
     reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
     """Why the session is stalled, or queued because of a limit. Null in all other states."""
@@ -178,6 +179,14 @@ class SessionActivity(ResponseModel):
 class SessionOwner(ResponseModel):
     id: str | None
     name: str | None
+
+
+class SessionEnd(ResponseModel):
+    outcome: Literal["completed", "failed", "cancelled", "expired"]
+    reason: str | None
+    ended_by: str | None
+    """Null: it ended by itself, or by a policy."""
+    ended_at: str
 
 
 class Session(Dated):
@@ -207,6 +216,8 @@ class Session(Dated):
     owner: SessionOwner | None = None
     visibility: Literal["private", "team", "organisation"] = "organisation"
     team_id: str | None = None
+    ends_when_done: bool = False
+    end: SessionEnd | None = None
 
 
 class Project(Dated):
@@ -342,6 +353,7 @@ class Step(ResponseModel):
     on_failure: Literal["stop", "continue", "retry"]
     max_attempts: int
     timeout_seconds: float | None
+    ends_session: bool
     is_message: Annotated[bool, Field(description="Whether it was sent as an event. It can then not be edited.")]
     attempt: int
     turn_id: str | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import typer
 
@@ -252,6 +252,25 @@ def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
         print_json(sent.model_dump())
     else:
         resource_tables.print_interrupt(session, sent.pending_approvals, interrupted=sent.interrupted)
+
+
+def end(
+    wanted: str,
+    *,
+    outcome: Literal["completed", "failed", "cancelled"],
+    reason: str | None,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Session:
+        session_id = await session_start.resolve_session_id(client, wanted)
+        return await client.sessions.end(session_id, outcome=outcome, reason=reason)
+
+    session = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(session.wire())
+    else:
+        resource_tables.print_end(session)
 
 
 def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:

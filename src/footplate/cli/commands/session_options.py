@@ -63,6 +63,9 @@ IncludeUncommitted = Annotated[
         "--include-uncommitted", help="Start from the files of --project as they are now, not from the last commit."
     ),
 ]
+EndWhenDone = Annotated[
+    bool, typer.Option("--end-when-done", help="End the session when nothing is left in its queue.")
+]
 AllowedTools = Annotated[
     list[str] | None,
     typer.Option(metavar="NAMES", help="Enable only these tools, such as read,grep or Read,Grep. May be repeated."),
@@ -86,6 +89,7 @@ def build_run_request(
     harness: str | None,
     visibility: Visibility | None,
     team: str | None,
+    end_when_done: bool = False,
     **fields: Any,
 ) -> "RunRequest":
     """Returns the request for a new or existing session. Raises `typer.BadParameter` for options that contradict."""
@@ -101,6 +105,8 @@ def build_run_request(
     visibility = options.choose_visibility(visibility, team)
     if (session or fork_at) and visibility:
         raise typer.BadParameter("To change who can see an existing session, use `footplate share`.")
+    if (session or fork_at) and end_when_done:
+        raise typer.BadParameter("--end-when-done is for new sessions. To end an existing one, use `footplate end`.")
     if (session or fork_at) and (limit or directory or projects or harness):
         raise typer.BadParameter(
             "The directory, projects, tools and harness of a session cannot be changed. "
@@ -122,5 +128,6 @@ def build_run_request(
         tool_limit=limit,
         visibility=visibility,
         team=team,
+        end_when_done=end_when_done,
         **fields,
     )

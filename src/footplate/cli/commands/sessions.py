@@ -3,7 +3,7 @@ runs, so that every command starts quickly.
 """
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -75,6 +75,7 @@ def run(
     ] = None,
     visibility: options.VisibilityOption = None,
     team: options.TeamOption = None,
+    end_when_done: session_options.EndWhenDone = False,
     background: Annotated[
         bool,
         typer.Option("--background", "-b", help="Print the session ID and exit. The session continues on the server."),
@@ -123,6 +124,7 @@ def run(
         disallowed_tools=disallowed_tools,
         visibility=visibility,
         team=team,
+        end_when_done=end_when_done,
     )
     form = OutputFormat.JSON if as_json else output
     actions.run(request, form, background=background, previews=previews, timeout=timeout, profile=profile)
@@ -156,7 +158,7 @@ def ls(
         list[SessionStatus] | None,
         typer.Option(
             metavar="STATUS",
-            help="Only sessions with this status of the API: idle, running or rescheduling. May be repeated.",
+            help="Only sessions with this status of the API: idle, running, rescheduling, terminated. May be repeated.",
         ),
     ] = None,
     include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
@@ -276,6 +278,28 @@ def interrupt(
     from footplate.cli.actions import sessions as actions
 
     actions.interrupt(session, as_json=as_json, profile=profile)
+
+
+def end(
+    session: options.OneSession = "last",
+    failed: Annotated[bool, typer.Option("--failed", help="The work failed.  [default: it is completed]")] = False,
+    cancelled: Annotated[bool, typer.Option("--cancelled", help="The work is no longer needed.")] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the log and `footplate show`.")] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """End a session: stop its turn, cancel its queue and release what it holds. It can be read and forked.
+
+    An ended session accepts no more messages and steps.
+    """
+    from footplate.cli.actions import sessions as actions
+
+    if failed and cancelled:
+        raise typer.BadParameter("--failed and --cancelled cannot be combined.")
+    outcome: Literal["completed", "failed", "cancelled"] = (
+        "failed" if failed else "cancelled" if cancelled else "completed"
+    )
+    actions.end(session, outcome=outcome, reason=reason, as_json=as_json, profile=profile)
 
 
 def archive(sessions: options.ManySessions, as_json: options.Json = False, profile: options.Profile = None) -> None:

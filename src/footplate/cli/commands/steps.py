@@ -54,6 +54,10 @@ Attempts = Annotated[
     int | None, typer.Option(min=1, max=MAX_ATTEMPTS, metavar="N", help="Attempts of a step with retry.")
 ]
 Timeout = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time limit of the step.")]
+EndsSession = Annotated[
+    bool | None,
+    typer.Option("--ends-session/--no-ends-session", help="The session ends with the step, completed or failed."),
+]
 Before = Annotated[str | None, typer.Option(metavar="STEP", help="Pending step that comes after it.")]
 
 
@@ -78,6 +82,7 @@ def add(
     on_failure: Policy = None,
     attempts: Attempts = None,
     timeout: Timeout = None,
+    ends_session: EndsSession = None,
     before: Before = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -98,6 +103,7 @@ def add(
         "on_failure": on_failure,
         "max_attempts": attempts,
         "timeout_seconds": timeout,
+        "ends_session": ends_session,
     }
     step = {"kind": kind, field: text, **{key: value for key, value in sent.items() if value is not None}}
     actions.add_step(session, step, before=before, as_json=as_json, profile=profile)
@@ -122,6 +128,7 @@ def edit(
     on_failure: Policy = None,
     attempts: Attempts = None,
     timeout: Timeout = None,
+    ends_session: EndsSession = None,
     session: Session = "last",
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -137,7 +144,9 @@ def edit(
         "timeout_seconds": timeout,
         **_read_texts(shell=shell, prompt=prompt, external=external),
     }
-    fields = {key: value or None for key, value in sent.items() if value is not None}
+    fields: dict[str, Any] = {key: value or None for key, value in sent.items() if value is not None}
+    if ends_session is not None:
+        fields["ends_session"] = ends_session
     if not fields:
         raise typer.BadParameter("Nothing to change: use an option such as --shell or --if.")
     actions.edit_step(step, fields, session=session, as_json=as_json, profile=profile)
@@ -252,6 +261,7 @@ def run_pipeline(
     ] = None,
     visibility: options.VisibilityOption = None,
     team: options.TeamOption = None,
+    end_when_done: session_options.EndWhenDone = False,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Print the session ID and exit. The steps run on the server.")
     ] = False,
@@ -284,6 +294,7 @@ def run_pipeline(
         disallowed_tools=disallowed_tools,
         visibility=visibility,
         team=team,
+        end_when_done=end_when_done,
     )
     actions.run_pipeline(file, request, detach=detach, as_json=as_json, profile=profile)
 

@@ -108,7 +108,7 @@ class PipelineFollower:
             self._steps[step_id] = step
             self._show(step)
         if all(step.state not in {"pending", "running"} for step in self._steps.values()):
-            return self._final_status()
+            return await self._end_status()
         waiting = [step for step in open_steps.values() if step.waiting_for == "action" and step.kind != "external"]
         if waiting and not await self._ask_about_calls():
             return "needs_action"
@@ -120,6 +120,14 @@ class PipelineFollower:
         failed = playback.pause_reason == "step_failed"
         self._view.show_note(f"The session is paused. Continue: footplate play {self._session_id}")
         return self._final_status() if failed and self._final_status() != "completed" else "paused"
+
+    async def _end_status(self) -> Status:
+        """Returns the status when all steps have ended. A step may have ended the session before the others ran."""
+        status = self._final_status()
+        if status != "cancelled":
+            return status
+        end = (await self._client.sessions.retrieve(self._session_id)).end
+        return "completed" if end is not None and end.outcome == "completed" else status
 
     def _final_status(self) -> Status:
         states = {step.state for step in self._steps.values()}

@@ -17,7 +17,6 @@ _DESCRIPTIONS: Final = {
     "session.deleted": "deleted",
     "session.status_running": "running",
     "session.status_rescheduled": "waits for another attempt",
-    "session.status_terminated": "terminated",
 }
 
 
@@ -32,6 +31,10 @@ def _describe(change: Change) -> str:
         case "session.status_idle":
             waits = (change.stop_reason or {}).get("type") == "requires_action"
             text = "waits for you" if waits else "idle"
+        case "session.status_terminated":
+            body = change.wire()
+            reason = f": {show_line(str(body['reason']), _MAX_TEXT)}" if body.get("reason") else ""
+            text = f"ended: {show_line(str(body.get('outcome') or 'terminated'))}{reason}"
         case "session.error":
             text = f"error: {show_line(str((change.error or {}).get('message', '')), _MAX_TEXT)}"
         case "session.updated":

@@ -110,6 +110,7 @@ def print_session(
             "id": detail.id,
             "title": _title(detail),
             "activity": _activity_text(detail),
+            **_end_details(detail),
             "queue": queue,
             **_access_details(detail, team),
             "agent": UntrustedText(agent.name, f" v{agent.version}"),
@@ -194,6 +195,21 @@ def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bo
         print_note("The turn asks a question. List it with `footplate questions`.")
     elif session.activity and session.activity.state == "waiting_for_result":
         print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
+
+
+def print_end(session: Session) -> None:
+    """Reports that a session has ended, or that it ends when its turn has stopped."""
+    if session.end is None:
+        print_note(f"{session.id} ends when its turn has stopped.")
+    else:
+        print_note(f"Ended {session.id}: {session.end.outcome}. Go on in a fork: footplate fork {session.id}")
+
+
+def _end_details(detail: Session) -> dict[str, Cell]:
+    if detail.end is None:
+        return {"ends": "when its queue is empty" if detail.ends_when_done else ""}
+    ended = f"{_format_time(detail.end.ended_at)}{f' by {detail.end.ended_by}' if detail.end.ended_by else ''}"
+    return {"ended": ended, "reason": UntrustedText(detail.end.reason or "")}
 
 
 def _format_origin(detail: Session) -> str:
@@ -445,6 +461,8 @@ def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[s
 def _activity_label(detail: Session) -> str:
     if detail.archived_at:
         return "archived"
+    if detail.end:
+        return f"ended: {_colour_label(detail.end.outcome)}"
     return _colour_label(detail.activity.state if detail.activity else detail.status)
 
 

@@ -80,6 +80,7 @@ def print_step(step: Step) -> None:
             "if": UntrustedText(step.condition or ""),
             "on_failure": _describe_policy(step),
             "timeout": "" if step.timeout_seconds is None else f"{step.timeout_seconds:g} s",
+            "ends_session": "yes" if step.ends_session else "",
             "attempt": format_attempts(step),
             "turn": step.turn_id or "",
             "took": format_duration(step),

@@ -102,6 +102,8 @@ class FinishedTurn:
     """Whether the session has more work."""
     retry_after: float | None = None
     """Seconds until the step of the turn runs again."""
+    has_ended: bool = False
+    """Whether the session has ended with the turn."""
     to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of other sessions that have work because this one has ended."""
 

@@ -429,6 +429,7 @@ class _Turn:
             self._log.files.mark_committed(self._final_snapshots)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(finished.positions)
+        self._keeps_warm = self._keeps_warm and not finished.has_ended
         await wake_sessions(self._services.waker, finished.to_wake)
         if self._children is not None and outcome.status is not TurnStatus.AWAITING:
             await self._children.cancel_remaining()

@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from typing import Final
 
 import structlog
 
-from footplate.domain.ports.engine import Claim
+from footplate.domain.ports.engine import Claim, Nudges
 from footplate.engine.turn_resources import TurnResources
 
 log = structlog.get_logger(__name__)
@@ -22,12 +23,23 @@ _CHECK_INTERVAL: Final = 0.5
 
 
 class WarmPool:
-    def __init__(self, *, max_processes: int, max_idle_seconds: float, deadline: Callable[[], float]) -> None:
-        """`deadline` returns the time until which this worker's commands may currently live."""
+    def __init__(
+        self,
+        *,
+        max_processes: int,
+        max_idle_seconds: float,
+        deadline: Callable[[], float],
+        nudges: Nudges | None = None,
+    ) -> None:
+        """`deadline` returns the time until which this worker's commands may currently live. A nudge of an idle session
+        means that it has ended; without `nudges`, its process ends after its idle time.
+        """
+        self._nudges = nudges
         self._max_processes = max_processes
         self._max_idle_seconds = max_idle_seconds
         self._deadline = deadline
         self._idle: OrderedDict[str, tuple[Claim, int, TurnResources]] = OrderedDict()
+        self._watches: dict[str, ExitStack] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -44,7 +56,7 @@ class WarmPool:
         """Remove and return the warm process of the session. If it does not match this turn, end it and return None."""
         if (closing := self._closing.get(claim.session_id)) is not None:
             await asyncio.wait({closing})
-        found = self._idle.pop(claim.session_id, None)
+        found = self._remove(claim.session_id)
         if found is None:
             return None
         last_claim, entries, resources = found
@@ -61,6 +73,9 @@ class WarmPool:
         resources.start_waiting()
         self._evict(claim.session_id)
         self._idle[claim.session_id] = (claim, entries, resources)
+        if self._nudges is not None:
+            watch = self._watches[claim.session_id] = ExitStack()
+            watch.enter_context(self._nudges.watch(claim.session_id, lambda: self._evict(claim.session_id)))
         while len(self._idle) > self._max_processes:
             self._evict(next(iter(self._idle)))
 
@@ -91,10 +106,15 @@ class WarmPool:
 
     def _evict(self, session_id: str) -> None:
         """End a process in the background, so that the others do not lose their lease meanwhile."""
-        if (found := self._idle.pop(session_id, None)) is not None:
+        if (found := self._remove(session_id)) is not None:
             task = asyncio.create_task(_close(session_id, found[2], after=self._closing.get(session_id)))
             self._closing[session_id] = task
             task.add_done_callback(lambda _: self._forget_closed(session_id, task))
+
+    def _remove(self, session_id: str) -> tuple[Claim, int, TurnResources] | None:
+        if (watch := self._watches.pop(session_id, None)) is not None:
+            watch.close()
+        return self._idle.pop(session_id, None)
 
     def _forget_closed(self, session_id: str, task: "asyncio.Task[None]") -> None:
         if self._closing.get(session_id) is task:

@@ -25,13 +25,13 @@ from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.steps import MESSAGE, StepEnd, decide_end
-from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStatus
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
 from footplate.store.log.fork_history import ForkHistory
-from footplate.store.log.session_ending import end_after_turn
+from footplate.store.log.session_ending import EndedSession, end_after_turn
 from footplate.store.log.step_queue import end_claimed_step, ended_event
 from footplate.store.log.turn_claims import content_blocks, find_unresolved_calls
 from footplate.store.object_store import Objects
@@ -134,11 +134,11 @@ class Turns:
             last_events.append(ended_event(step.id, end.state, outcome.error_message))
         limits = None if outputs is None else await self._limits.load(claim.organisation)
         more = True  # also after a lost acknowledgement: an unnecessary check finds no work
-        to_wake: Sequence[SessionToWake] = ()
+        ended: EndedSession | None = None
         is_simple = outcome.status is not TurnStatus.AWAITING and step is None and not claim.ends_when_done
 
         async def commit(connection: Connection) -> Sequence[Position]:
-            nonlocal more, to_wake
+            nonlocal more, ended
             if is_simple and not files and outputs is None:
                 done = await self._finish_in_one_statement(connection, claim, outcome, end, [*last_events, idle])
                 if done is not None:
@@ -171,13 +171,15 @@ class Turns:
                     end.state,
                 )
                 more = bool(found)
-                if ended := await end_after_turn(connection, claim, outcome, end, end_request):
-                    more, to_wake = False, ended.to_wake
+                ended = await end_after_turn(connection, claim, outcome, end, end_request)
+                if ended is not None:
+                    more = False
                     positions += ended.positions
                 return positions
 
         positions = await self._commit_with_retries(commit, claim, [*last_events, idle])
-        return FinishedTurn(positions, more, end.retry_after, to_wake)
+        to_wake = ended.to_wake if ended else ()
+        return FinishedTurn(positions, more, end.retry_after, ended is not None, to_wake)
 
     async def _finish_in_one_statement(
         self, connection: Connection, claim: Claim, outcome: TurnOutcome, end: StepEnd, last_events: Sequence[Event]

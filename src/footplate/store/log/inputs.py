@@ -123,7 +123,6 @@ def check_accepts(head: Row, noun: str) -> None:
         raise InvalidRequest(
             f"Session {session_id!r} has ended and accepts no more {noun}.",
             help_text=f"Fork it to go on from where it ended: `footplate fork {session_id}`.",
-            error_code="session_ended",
         )
     if head["archived_at"] is not None:
         raise InvalidRequest(

@@ -1,16 +1,20 @@
-"""Deletes sessions that have been inactive for a configured time.
+"""Ends and deletes sessions that have been inactive for a configured time.
 
 A session is not deleted while it has an unfinished turn, a queued message, a pending approval or an existing fork.
-Expired sessions are deleted in the same way as sessions that a client deletes.
+Expired sessions are deleted in the same way as sessions that a client deletes. A session does not end while a person
+has to decide or a step is queued.
 """
 
-from collections.abc import AsyncIterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 import structlog
 
-from footplate.store.database import SQL, Database
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.session_ending import end_session
 from footplate.store.retention.session_deletion import delete_session_rows
 from footplate.store.row_mapping import Row
 
@@ -19,37 +23,78 @@ log = structlog.get_logger(__name__)
 _SESSIONS_PER_RUN: Final = 2000
 
 
-class SessionExpiry:
+class _SessionWalk(ABC):
+    """Checks all sessions in batches. Each run checks one batch, and later runs continue after it."""
+
+    _name: str
+
     def __init__(self, database: Database, older_than: timedelta | None) -> None:
-        """`older_than`: how long a session must be inactive before it is deleted; None disables expiry."""
+        """`older_than`: how long a session must be inactive. None: nothing happens."""
         self._database = database
         self._older_than = older_than
 
     async def run(self) -> None:
-        """Checks the next batch of sessions and deletes the expired ones. Later runs continue after this batch."""
         if self._older_than is None:
             return
-        progress = await self._database.fetchrow("expiry_place")
+        progress = await self._database.fetchrow("expiry_place", self._name)
         heads = await self._next_session_ids(progress["place"] if progress else "")
-        await self._database.fetch("expiry_walked", heads[-1] if len(heads) == _SESSIONS_PER_RUN else "")
-        for row in await self._database.fetch("expired", heads, self._older_than):
-            await self._delete_if_expired(row["organisation"], row["session_id"])
+        await self._database.fetch("expiry_walked", self._name, heads[-1] if len(heads) == _SESSIONS_PER_RUN else "")
+        for row in await self._find(self._database, heads):
+            await self._handle_if_due(row["organisation"], row["session_id"])
+
+    async def _handle_if_due(self, organisation: str, session_id: str) -> None:
+        async with self._database.transaction() as connection:
+            await connection.execute(SQL["lock_head_only"], session_id)
+            if await self._find(connection, [session_id]):  # it may have been used meanwhile
+                await self._handle(connection, organisation, session_id)
+
+    async def _next_session_ids(self, after: str) -> list[str]:
+        return [row["session_id"] for row in await self._database.fetch("heads_after", after, _SESSIONS_PER_RUN)]
+
+    @abstractmethod
+    async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
+        """Returns those of the sessions that are due."""
+
+    @abstractmethod
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
+        """Changes a session that is due. The caller holds the lock of its head."""
+
+
+class IdleSessionEnding(_SessionWalk):
+    """Ends sessions that were not used for a configured time."""
+
+    _name = "ending"
+
+    async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
+        return await _fetch(source, "unused_sessions", session_ids, self._older_than)
+
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
+        assert self._older_than is not None
+        reason = f"The session was not used for {self._older_than}."
+        await end_session(connection, organisation, session_id, SessionEnd(outcome=EndOutcome.EXPIRED, reason=reason))
+        log.info("idle session ended", action="expiry.ended", session=session_id)
+
+
+class SessionExpiry(_SessionWalk):
+    """Deletes sessions that were not used for a configured time."""
+
+    _name = "expiry"
 
     async def list_expired(self) -> AsyncIterator[Row]:
         """Yields all sessions that are expired now."""
         heads = await self._next_session_ids("") if self._older_than is not None else []
         while heads:
-            for row in await self._database.fetch("expired", heads, self._older_than):
+            for row in await self._find(self._database, heads):
                 yield row
             heads = await self._next_session_ids(heads[-1])
 
-    async def _next_session_ids(self, after: str) -> list[str]:
-        return [row["session_id"] for row in await self._database.fetch("heads_after", after, _SESSIONS_PER_RUN)]
+    async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
+        return await _fetch(source, "expired", session_ids, self._older_than, False)
 
-    async def _delete_if_expired(self, organisation: str, session_id: str) -> None:
-        async with self._database.transaction() as connection:
-            await connection.execute(SQL["lock_head_only"], session_id)
-            if not await connection.fetch(SQL["expired"], [session_id], self._older_than):
-                return
-            await delete_session_rows(connection, organisation, session_id)
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
+        await delete_session_rows(connection, organisation, session_id)
         log.info("expired session deleted", action="expiry.deleted", session=session_id)
+
+
+async def _fetch(source: Database | Connection, query: str, *args: object) -> Sequence[Row]:
+    return await (source.fetch(query, *args) if isinstance(source, Database) else source.fetch(SQL[query], *args))

@@ -35,7 +35,7 @@ select file_id, true from file_removals where file_id = any($1::text[]) and orga
 
 -- name: expired
 -- Which of these sessions are inactive and were last used long ago. Same conditions as `resting`, but includes archived
--- sessions.
+-- sessions. $3: ended sessions count at once.
 select h.session_id, h.organisation, s.project_ids
 from session_heads h
 join sessions s on s.id = h.session_id
@@ -44,13 +44,27 @@ left join events e on e.session_id = h.session_id and e.seq = h.seq
 where h.session_id = any($1::text[]) and h.status in ('idle', 'terminated') and h.turn_id is null and h.holder is null and not h.wake
   and not exists (select from steps t where t.session_id = h.session_id and t.sort_key > h.taken_position and t.state = 'pending')
   and not exists (select from stretches f where f.owner = h.session_id)
+  and ($3 and h.status = 'terminated'
+       or greatest(coalesce(e.created_at, a.last_event_at, a.created_at, s.created_at), h.claimed_at) < now() - $2::interval)
+
+-- name: unused_sessions
+-- Which of these sessions have done nothing for so long. Not those that wait for a person, a worker or their next step.
+select h.session_id, h.organisation
+from session_heads h
+join sessions s on s.id = h.session_id
+left join archives a on a.session_id = h.session_id
+left join events e on e.session_id = h.session_id and e.seq = h.seq
+where h.session_id = any($1::text[]) and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
+  and s.archived_at is null
+  and not exists (select from steps t where t.session_id = h.session_id and t.sort_key > h.taken_position and t.state = 'pending')
   and greatest(coalesce(e.created_at, a.last_event_at, a.created_at, s.created_at), h.claimed_at) < now() - $2::interval
 
 -- name: expiry_place
-select place from walks where name = 'expiry'
+-- $1: what the walk over all sessions does: `expiry` or `ending`.
+select place from walks where name = $1
 
 -- name: expiry_walked
-insert into walks (name, place) values ('expiry', $1) on conflict (name) do update set place = excluded.place
+insert into walks (name, place) values ($1, $2) on conflict (name) do update set place = excluded.place
 
 -- name: heads_after
 select session_id from session_heads where session_id > $1 order by session_id limit $2

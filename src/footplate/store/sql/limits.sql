@@ -46,7 +46,7 @@ group by e.principal
 
 -- name: used_sessions
 select coalesce(owner, principal) as member, count(*) as used
-from sessions where organisation = $1 and archived_at is null
+from sessions where organisation = $1 and archived_at is null and ended_at is null
 group by 1
 
 -- name: used_stored_bytes

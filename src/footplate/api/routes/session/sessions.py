@@ -1,5 +1,5 @@
-"""`/v1/sessions`: creates, lists, updates, archives and deletes sessions. A session is a conversation with an agent,
-with its own working tree and its own copy of the agent's definition.
+"""`/v1/sessions`: creates, lists, updates, ends, archives and deletes sessions. A session is a conversation with an
+agent, with its own working tree and its own copy of the agent's definition.
 """
 
 from dataclasses import replace
@@ -29,6 +29,7 @@ from footplate.api.wire.session.sessions import (
     AgentWithOverrides,
     ListSessions,
     SessionCreate,
+    SessionEndRequest,
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
@@ -72,13 +73,14 @@ async def create_session(request: Request, principal: Caller) -> Response:
             selection=choice,
             permissions=permissions.dump_permissions(body.permissions),
             audience=audience,
+            ends_when_done=body.ends_when_done,
         )
         if resources:
             stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
             session = replace(session, resources=stored_resources)
         prepared = can_prewarm(get_services(request), agent)
         # A workflow that stays open finds the warm harness again at the next turn.
-        accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
+        accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared or body.ends_when_done)
         return sessions.serialize_session(session), accepted
 
     return await execute_change(
@@ -176,6 +178,19 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
 
     affects_rules = bool({"agent", "permissions", "visibility", "team_id", "owner_id"} & body.model_fields_set)
     return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
+
+
+@router.post(
+    "/{session_id}/end", response_model=response_models.Session, openapi_extra=describe_request(body=SessionEndRequest)
+)
+async def end_session(request: Request, session_id: str, principal: Caller) -> Response:
+    body, raw = await read_body(request, SessionEndRequest)
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        session, accepted = await unit.end_session(principal, session_id, body.to_end(principal.id))
+        return sessions.serialize_session(session), accepted
+
+    return await execute_change(request, principal, raw, work)
 
 
 @router.post("/{session_id}/archive", response_model=response_models.Session)

@@ -36,8 +36,9 @@ from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.visibility import TeamId, VisibilityName, parse_audience, serialize_audience
 from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
-from footplate.domain.sessions.turns import Session, SessionStatus
+from footplate.domain.sessions.turns import Session
 
 _MICRO_PER_CENT: Final = 10_000
 
@@ -77,9 +78,20 @@ class SessionCreate(Body):
     permissions: OwnPermissions | None = None
     visibility: VisibilityName = "organisation"
     team_id: TeamId = None
+    ends_when_done: Annotated[
+        bool, Field(description="The session ends by itself when its queue is empty, and accepts nothing more.")
+    ] = False
     resources: FileResources | None = None
     vault_ids: UnsupportedList = None
     budget: Unsupported = None
+
+
+class SessionEndRequest(Body):
+    outcome: Literal["completed", "failed", "cancelled"] = "completed"
+    reason: Annotated[Text, StringConstraints(max_length=2000)] | None = None
+
+    def to_end(self, ended_by: str) -> SessionEnd:
+        return SessionEnd(outcome=EndOutcome(self.outcome), reason=self.reason, ended_by=ended_by)
 
 
 class SessionAgentUpdate(Body):
@@ -174,6 +186,19 @@ def serialize_session(session: Session) -> JsonObject:
         "created_by": session.created_by,
         "owner": {"id": session.owner_id, "name": session.owner_name},
         **serialize_audience(session.audience),
+        "ends_when_done": session.ends_when_done,
+        "end": _serialize_end(session.end),
+    }
+
+
+def _serialize_end(end: SessionEnd | None) -> JsonObject | None:
+    if end is None:
+        return None
+    return {
+        "outcome": end.outcome.value,
+        "reason": end.reason,
+        "ended_by": end.ended_by,
+        "ended_at": optional_timestamp(end.ended_at),
     }
 
 
@@ -182,7 +207,7 @@ def serialize_stats(session: Session) -> JsonObject:
 
 
 def _duration(session: Session) -> float:
-    end = session.updated_at if session.status is SessionStatus.TERMINATED else datetime.now(UTC)
+    end = (session.end.ended_at if session.end else None) or datetime.now(UTC)
     return max(0.0, round((end - session.created_at).total_seconds(), 3))
 
 

@@ -75,6 +75,9 @@ class _StepFields(Body):
     ] = "stop"
     max_attempts: Annotated[int, Field(ge=1, le=20, description="For `retry`.")] = steps.DEFAULT_ATTEMPTS
     timeout_seconds: Seconds | None = None
+    ends_session: Annotated[
+        bool, Field(description="The session ends with this step, completed or failed. Later steps are cancelled.")
+    ] = False
 
     def _define(self, kind: StepKind) -> StepDefinition:
         return StepDefinition(
@@ -84,6 +87,7 @@ class _StepFields(Body):
             on_failure=OnFailure(self.on_failure),
             max_attempts=self.max_attempts,
             timeout_seconds=self.timeout_seconds,
+            ends_session=self.ends_session,
         )
 
     @property
@@ -161,6 +165,7 @@ class EditStep(Body):
     on_failure: Literal["stop", "continue", "retry"] = "stop"
     max_attempts: Annotated[int, Field(ge=1, le=20)] = steps.DEFAULT_ATTEMPTS
     timeout_seconds: Seconds | None = None
+    ends_session: bool = False
     content: MessageContent | ReferenceText | None = None
     command: Command | None = None
     instructions: ReferenceText | None = None
@@ -180,8 +185,8 @@ class EditStep(Body):
             raise InvalidRequest(
                 "timeout_seconds: an external step waits until the result is submitted", field="timeout_seconds"
             )
-        common = {name: getattr(self, name) for name in sent & {"name", "condition", "max_attempts", "timeout_seconds"}}
-        new = replace(old, **common)
+        common = sent & {"name", "condition", "max_attempts", "timeout_seconds", "ends_session"}
+        new = replace(old, **{name: getattr(self, name) for name in common})
         if "on_failure" in sent:
             new = replace(new, on_failure=OnFailure(self.on_failure))
         if "content" in sent and self.content is not None:

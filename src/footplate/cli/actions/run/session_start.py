@@ -62,6 +62,8 @@ class RunRequest:
     visibility: str | None = None
     team: str | None = None
     """Id or name of the team that can see the session."""
+    end_when_done: bool = False
+    """Whether the session ends by itself when nothing is left in its queue."""
     audience: Mapping[str, str] = field(default_factory=dict)
     """Who can see the session and the files that are uploaded, as fields of the API. `start_turn` sets it."""
 
@@ -330,6 +332,7 @@ async def _create_with_harness(
         context={"directory": directory} if directory else projects.context or None,
         project_ids=projects.ids or None,
         mode="background" if request.background else None,
+        ends_when_done=request.end_when_done or None,
         **request.audience,
         initial_events=[await _build_message(client, request)] if request.prompt else None,
     )
