@@ -33,10 +33,11 @@ from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
 from footplate.store.log import approval_edits_and_expiry, step_changes
 from footplate.store.log.fork_history import ForkHistory, LogSegment
+from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import files, members, policies, policy_replay, projects, session_batches
+from footplate.store.resources import files, members, policies, policy_replay, projects
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -253,10 +254,10 @@ class ApiReads:
         )
 
     async def batch(self, principal: Principal, batch_id: str) -> Batch:
-        return await session_batches.load_batch(self._database, principal, batch_id)
+        return await batches.load_batch(self._database, principal, batch_id)
 
     async def batches(self, principal: Principal, page: Page) -> Sequence[Batch]:
-        return await self._fetch_page(session_batches.make_batch, "batches", principal, page, {"s.kind": "batch"})
+        return await self._fetch_page(batches.make_batch, "batches", principal, page, {"s.kind": "batch"})
 
     async def jobs(
         self,
@@ -269,14 +270,14 @@ class ApiReads:
         after: int | None,
     ) -> Sequence[Job]:
         start = -1 if after is None else after
-        return await session_batches.read_jobs(
+        return await batches.read_jobs(
             self._database, principal, batch_id, states=states, custom_id=custom_id, limit=limit, after=start
         )
 
     async def job_results(
         self, principal: Principal, batch_id: str, *, states: Sequence[JobState] = (), limit: int, after: int
     ) -> Sequence[Job]:
-        return await session_batches.read_jobs(
+        return await batches.read_jobs(
             self._database, principal, batch_id, states=states, limit=limit, after=after, in_order_of_ending=True
         )
 

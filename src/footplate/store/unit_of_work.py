@@ -41,10 +41,10 @@ from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.log.session_ending import end_session, load_end_request, request_end
+from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
 from footplate.store.resources.limits import LimitStore
-from footplate.store.resources.session_batches import BatchUnitOfWork
 from footplate.store.retention.session_deletion import delete_session_rows
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,6 @@ from footplate.domain.json import Json, JsonObject, as_object
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
-from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import steps
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.steps import StepDefinition
@@ -76,7 +75,8 @@ class JobDefinition:
     title: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     context: JsonObject = field(default_factory=dict)
-    selection: ProjectSelection = NO_PROJECTS
+    project_ids: Sequence[str] = ()
+    workspace_id: str | None = None
     permissions: JsonObject = field(default_factory=dict)
 
 

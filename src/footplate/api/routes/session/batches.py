@@ -71,6 +71,7 @@ async def _define_jobs(services: ApiServices, principal: Principal, jobs: list[B
             agents[key] = await load_agent_snapshot(services, principal, job.agent)
         context = job.context or {}
         services.named_roots.check_context(principal.organisation, context)
+        selection = parse_project_choice(job.project_ids, job.workspace_id, context)
         defined.append(
             JobDefinition(
                 custom_id=job.custom_id,
@@ -81,7 +82,8 @@ async def _define_jobs(services: ApiServices, principal: Principal, jobs: list[B
                 title=job.title,
                 metadata=job.metadata,
                 context=context,
-                selection=parse_project_choice(job.project_ids, job.workspace_id, context),
+                project_ids=selection.project_ids,
+                workspace_id=selection.workspace_id,
                 permissions=permissions.dump_permissions(job.permissions),
             )
         )

@@ -135,9 +135,10 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
         project_ids: dict[tuple[tuple[str, ...], str | None], Sequence[str]] = {}
         jobs, new_events, new_steps = _Columns(), _Columns(), _Columns()
         for job in definition.jobs:
-            chosen = (*job.selection.project_ids,), job.selection.workspace_id
+            chosen = (*job.project_ids,), job.workspace_id
             if chosen not in project_ids:
-                project_ids[chosen] = await projects.choose_projects(self._connection, principal, job.selection)
+                selection = ProjectSelection(*chosen)
+                project_ids[chosen] = await projects.choose_projects(self._connection, principal, selection)
             session_id = ids.new_id(ids.SESSION)
             inputs = _first_inputs(job)
             agent = _json_text(clean_object(job.agent))
@@ -150,7 +151,7 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
                 metadata=_json_text({**job.metadata}),
                 context=_json_text(clean_object(job.context)),
                 project_ids=orjson.dumps([*project_ids[chosen]]).decode(),
-                workspace_id=job.selection.workspace_id,
+                workspace_id=job.workspace_id,
                 permissions=_json_text(job.permissions),
                 seq=len(inputs),
             )
@@ -227,7 +228,7 @@ def _repeat_job(row: Row, inputs: Sequence[tuple[Row, JsonObject]] | None) -> Jo
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
-        selection=ProjectSelection(tuple(row["project_ids"])),
+        project_ids=row["project_ids"],
         permissions=row["permissions"],
     )
 
