@@ -22,8 +22,6 @@ from footplate.harness.claude.transcripts import sdk_message_parser, transcript_
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ContextCompacted, ResponseLine, ToolResults
 from footplate.harness.recovery_text import UNFINISHED
 
-_ALLOWED_PARAMETERS: Final = frozenset({"description", "prompt", "subagent_type"})
-"""Parameters that the call may have. Others would override the subagent's definition."""
 _MAX_KNOWN: Final = 1000
 _SUBPATH_PREFIX: Final = "subagents/agent-"
 
@@ -32,15 +30,7 @@ def refusal_reason(call: Call, known: Sequence[agents_and_config.Subagent]) -> s
     """Why the subagent is not started, as a message for the model. None if it may start."""
     if call.name not in SUBAGENT_TOOLS:
         return None
-    names = [agent.name for agent in known]
-    if call.input.get("subagent_type") not in names:
-        return f"This subagent does not exist. Set `subagent_type` to one of: {', '.join(names)}."
-    unsupported = sorted(name for name, value in call.input.items() if name not in _ALLOWED_PARAMETERS and value)
-    if unsupported:
-        return (
-            f"These subagent parameters cannot be set in a call: {', '.join(unsupported)}. Remove them and try again."
-        )
-    return None
+    return threads.subagent_refusal(call.input, [agent.name for agent in known])
 
 
 class TurnSubagents:
