@@ -28,6 +28,7 @@ class ControlInputs:
         self._may_have_steering = False
         self.interrupt = asyncio.Event()
         """Set when the turn is interrupted."""
+        self._thread_interrupts: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
     async def watching(self, held_turn: HeldTurn) -> AsyncGenerator[None, None]:
@@ -42,6 +43,10 @@ class ControlInputs:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
+
+    def thread_interrupt(self, thread_id: str) -> asyncio.Event:
+        """Return the event that is set when only this thread of a subagent is interrupted."""
+        return self._thread_interrupts.setdefault(thread_id, asyncio.Event())
 
     async def claim_steering(self) -> Sequence[SteerMessage]:
         if not self._may_have_steering:
@@ -62,6 +67,7 @@ class ControlInputs:
             self._check_requested.clear()
             try:
                 is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
+                threads = await self._turns.interrupted_threads(self._claim) if self._thread_interrupts else ()
             except FootplateError as error:
                 log.warning(
                     "could not check for interrupts; will retry", action="turn.controls_failed", reason=error.message
@@ -70,5 +76,7 @@ class ControlInputs:
                 self._check_requested.set()
                 continue
             await self._live.publish(positions)
+            for thread_id in threads:
+                self.thread_interrupt(thread_id).set()
             if is_interrupted:
                 self.interrupt.set()
