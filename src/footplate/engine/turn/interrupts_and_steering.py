@@ -46,7 +46,10 @@ class ControlInputs:
 
     def thread_interrupt(self, thread_id: str) -> asyncio.Event:
         """Return the event that is set when only this thread of a subagent is interrupted."""
-        return self._thread_interrupts.setdefault(thread_id, asyncio.Event())
+        if thread_id not in self._thread_interrupts:
+            self._thread_interrupts[thread_id] = asyncio.Event()
+            self._check_requested.set()  # the interrupt may have arrived before
+        return self._thread_interrupts[thread_id]
 
     async def claim_steering(self) -> Sequence[SteerMessage]:
         if not self._may_have_steering:

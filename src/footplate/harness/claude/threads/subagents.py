@@ -50,6 +50,18 @@ class TurnSubagents:
         subagent = self._by_call.get(self._starting_calls.get(agent_id, ""))
         return subagent.calls if subagent is not None else None
 
+    def take_interrupted(self) -> list[str]:
+        """The CLI's ids of the subagents whose threads were interrupted since the last call."""
+        call_ids = {call_id: agent_id for agent_id, call_id in self._starting_calls.items()}
+        found = [
+            (subagent, call_ids[call_id])
+            for call_id, subagent in self._by_call.items()
+            if call_id in call_ids and subagent.is_interrupted and not subagent.has_ended and not subagent.is_stopping
+        ]
+        for subagent, _ in found:
+            subagent.is_stopping = True
+        return [agent_id for _, agent_id in found]
+
     def start(self, call: Call) -> list[Event]:
         """The events of a started subagent. Empty if the call does not start one."""
         if call.name not in SUBAGENT_TOOLS:
@@ -97,6 +109,9 @@ class Subagent:
         self.has_last_line = False
         """Whether the transcript has its last line."""
         self.has_ended = False
+        self.is_stopping = False
+        """Whether the CLI was asked to stop this subagent."""
+        self._thread_interrupt = turn.thread_interrupt(self.thread_id)
         self._call = call
         self._primary = threads.primary_id(turn.session_id)
         self._interrupt = turn.interrupt
@@ -116,6 +131,11 @@ class Subagent:
             threads.sent(prompt, self.thread_id, self.name),
             *self._in_thread(threads.received(prompt, self._primary, None), self._request),
         ]
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user interrupted only this subagent."""
+        return self._thread_interrupt.is_set()
 
     def add_line(self, entry: Entry) -> None:
         self.pending_entries.append(entry)
