@@ -37,6 +37,7 @@ ID_PREFIXES: Final = {
     "question_id": ids.EVENT,
     "member_id": ids.MEMBER,
     "team_id": ids.TEAM,
+    "batch_id": ids.BATCH,
     "key_id": ids.API_KEY,
 }
 BODY_IDS: Final = {
@@ -126,6 +127,7 @@ class Organisation:
             "step_id": await self._create_pending_step(session_id),
             "approval_id": await self._create_approval(audience),
             "question_id": await self._create_question(audience),
+            **await self._create_batch(agent_id, environment_id, audience),
             **await self._create_member(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
@@ -135,6 +137,12 @@ class Organisation:
         await self.http.post(f"/v1/sessions/{session_id}/pause")
         added = await self.http.post(f"/v1/sessions/{session_id}/steps", json={"steps": [SKIPPED_STEP]})
         return str(added.json()["data"][0]["id"])
+
+    async def _create_batch(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> dict[str, str]:
+        """Creates a batch with a job that does nothing, unless the key is restricted to projects."""
+        body = {"requests": [build_job({"agent_id": agent_id, "environment_id": environment_id})], **audience}
+        created = await self.http.post("/v1/session_batches", json=body)
+        return {} if created.status_code == httpx2.codes.FORBIDDEN else {"batch_id": created.json()["id"]}
 
     async def _create_member(self) -> dict[str, str]:
         """Creates a member, a team and a key, if the caller is an administrator."""
@@ -165,6 +173,16 @@ class Organisation:
 
 Ids = dict[str, str]
 """Ids by path parameter."""
+
+
+def build_job(own: Ids) -> JsonObject:
+    """Returns a request of a batch, which runs nothing."""
+    return {
+        "custom_id": "a",
+        "agent": own["agent_id"],
+        "environment_id": own["environment_id"],
+        "steps": [SKIPPED_STEP],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +221,14 @@ class IdRequest:
     def request(self) -> tuple[str, str, Any]:
         body = self.body
         if body is not None:
-            body = {name: _value(name, self.ids[name]) if name in self.ids else value for name, value in body.items()}
+            body = self._fill_ids(body)
         return self.operation.method, self.operation.url(self.ids), body
+
+    def _fill_ids(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        filled = {name: _value(name, self.ids[name]) if name in self.ids else value for name, value in body.items()}
+        if "requests" in body:
+            filled["requests"] = [self._fill_ids(job) for job in body["requests"]]
+        return filled
 
 
 def _value(name: str, item_id: str) -> Any:
@@ -261,6 +285,9 @@ def _choices(
         body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
         if operation.path == "/v1/limits":
             body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
+        if operation.path == "/v1/session_batches":
+            in_job = {name: mine[name] for name in names}
+            body = {"requests": [{**build_job(own), **in_job}]}
         if operation.path.endswith("/steps"):
             body["steps"] = [SKIPPED_STEP]
         if operation.path.endswith("/answer"):

@@ -30,7 +30,17 @@ from bench.support.organisation_isolation import (
 )
 
 _SESSION_IDS: Final = frozenset(
-    {"session_id", "turn_id", "step_id", "thread_id", "resource_id", "approval_id", "question_id", "file_id"}
+    {
+        "session_id",
+        "turn_id",
+        "step_id",
+        "thread_id",
+        "resource_id",
+        "approval_id",
+        "question_id",
+        "file_id",
+        "batch_id",
+    }
 )
 """The ids that are hidden together with a session."""
 _END_SECONDS: Final = 5.0

@@ -12,7 +12,7 @@ from typing import Any, Final
 from typer.main import get_command
 
 from bench.support.command_server import CommandServer
-from bench.support.organisation_isolation import Ids
+from bench.support.organisation_isolation import SKIPPED_STEP, Ids
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
@@ -27,7 +27,9 @@ _LAST: Final = (
     *("members disable", "members enable", "api-keys revoke"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
-_INCOMPLETE: Final = frozenset({"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next"})
+_INCOMPLETE: Final = frozenset(
+    {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next", "batch retry"}
+)
 """Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
 with an error of their own."""
 
@@ -104,6 +106,7 @@ class CommandRunner:
         (home / "transcript.jsonl").write_text(json.dumps({**line, "sessionId": "s", "cwd": str(home)}))
         subprocess.run(["git", "init", "--quiet", home], check=True)
         (home / "pipeline.yaml").write_text("steps:\n  - shell: 'true'\n    if: 'false'\n")
+        (home / "jobs.jsonl").write_text(json.dumps({"steps": [SKIPPED_STEP]}))
         (home / "rules.json").write_text(json.dumps({"permissions": {"deny": ["Bash(shutdown *)"]}}))
         return home
 
@@ -156,6 +159,16 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "next": [session],
         "play": [session],
         "queue run": [str(home / "pipeline.yaml"), "--session", session, "--detach"],
+        "batch run": [
+            *(str(home / "jobs.jsonl"), "--detach", "--agent", ids["agent_id"]),
+            *("--environment", ids["environment_id"]),
+        ],
+        "batch ls": [],
+        "batch show": [ids["batch_id"]],
+        "batch attach": [ids["batch_id"]],
+        "batch results": [ids["batch_id"]],
+        "batch retry": [ids["batch_id"], "--outcome", "completed", "--detach"],
+        "batch cancel": [ids["batch_id"]],
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import QUESTION_TEXT, SKIPPED_STEP, Ids
+from bench.support.organisation_isolation import QUESTION_TEXT, SKIPPED_STEP, Ids, build_job
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
@@ -24,9 +24,11 @@ _REFUSAL: Final = {
     httpx2.codes.FORBIDDEN: "needs",
 }
 """What the message of a refusal contains."""
-_HIDDEN_WITH_SESSION: Final = frozenset({"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id"})
+_HIDDEN_WITH_SESSION: Final = frozenset(
+    {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id"}
+)
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
-_INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next")
+_INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
 """Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
 with an error of their own."""
 
@@ -209,6 +211,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/projects/{project_id} with permissions": {"permissions": _RULES},
         "POST /v1/sessions/{session_id}/steps": {"steps": [SKIPPED_STEP]},
         "POST /v1/sessions/{session_id}/steps/{step_id}/move": {"before": None},
+        "POST /v1/session_batches": {"requests": [build_job(ids)]},
         "POST /v1/sessions/{session_id}/resources": {"type": "file", "file_id": ids["file_id"]},
     }
     return fields.get(str(case), {})

@@ -117,6 +117,14 @@ def _create_session(setup: AttemptSetup) -> list[Attempt]:
     )
 
 
+def _create_batch(setup: AttemptSetup) -> list[Attempt]:
+    on = {**setup.start, "project_ids": [setup.ids["project_id"]], "custom_id": "a", "prompt": "Hello"}
+    return _attempts(
+        rules={"requests": [{**on, "permissions": _PERMISSIVE_RULES}]},
+        hooks={"requests": [{**on, "permissions": _RULES_WITH_HOOK}]},
+    )
+
+
 def _update_session(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
         rules={"permissions": _PERMISSIVE_RULES},
@@ -204,6 +212,7 @@ ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]
     "POST /v1/environments/{environment_id}/archive": _empty_body,
     "DELETE /v1/environments/{environment_id}": _empty_body,
     "POST /v1/sessions": _create_session,
+    "POST /v1/session_batches": _create_batch,
     "POST /v1/sessions/{session_id}": _update_session,
     "POST /v1/sessions/{session_id}/events": _send_events,
     "POST /v1/sessions/{session_id}/fork": _fork,
@@ -233,6 +242,8 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "changes which step runs and when; the gate decides on each command when it runs, and steps have no rules",
     ),
+    "POST /v1/session_batches/{batch_id}/cancel": "ends sessions, and an ended session runs nothing",
+    "POST /v1/session_batches/{batch_id}/retry": "creates sessions with the rules that the caller's batch has given",
     "POST /v1/sessions/{session_id}/steps/{step_id}/result": "stores text that no rule is read from",
     **dict.fromkeys(
         (

@@ -29,6 +29,7 @@ from footplate.api.routes import (
     workspaces,
 )
 from footplate.api.routes.session import (
+    batches,
     delivery,
     diffs,
     events,
@@ -67,6 +68,7 @@ def create_app(services: ApiServices) -> FastAPI:
             sessions,
             turns,
             steps,
+            batches,
             agents,
             environments,
             forks,

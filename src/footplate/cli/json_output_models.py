@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from footplate.client.batches import Batch, BatchJob, JobResult
 from footplate.client.response_models import (
     Agent,
     ApiKey,
@@ -108,6 +109,29 @@ class PipelineResult(BaseModel):
     """`needs_action`: a step waits for an approval or a tool result. `paused`: the session starts no further step."""
     exit_code: int
     steps: list[Step]
+
+
+BatchStatus = Literal["completed", "failed", "cancelled", "needs_action"]
+
+
+class BatchResult(BaseModel):
+    """The output of `batch run`: the batch, as it was when the command ended."""
+
+    type: Literal["batch_result"] = "batch_result"
+    status: BatchStatus
+    """`needs_action`: all jobs that have not ended wait for a person or a client."""
+    exit_code: int
+    batch: Batch
+
+
+class BatchDetail(BaseModel):
+    """The output of `batch show`."""
+
+    batch: Batch
+    waiting: list[BatchJob]
+    """The first jobs that wait for a person or a client."""
+    failures: list[JobResult]
+    """The results of the first jobs that failed."""
 
 
 class ImportedFile(BaseModel):
@@ -339,6 +363,11 @@ SCHEMAS: Final[dict[str, Any]] = {
     "playback": Playback | ErrorAnswer,
     "pipeline": PipelineResult | ErrorAnswer,
     "pipeline-started": PipelineStarted | ErrorAnswer,
+    "batches": list[Batch] | ErrorAnswer,
+    "batch": Batch | ErrorAnswer,
+    "batch-detail": BatchDetail | ErrorAnswer,
+    "batch-run": BatchResult | ErrorAnswer,
+    "batch-result-line": JobResult | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
     "left": DeliveryResult | ConflictAnswer | ErrorAnswer,
     "applied": Applied | ErrorAnswer,

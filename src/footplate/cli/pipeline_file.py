@@ -338,6 +338,10 @@ def _place(path: str, mark: Any) -> str:
     return f"{path}:1:1" if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
 
 
+def _noun(field: str) -> str:
+    return "session" if field == "parallel" else "step"
+
+
 def _fields_at(location: Sequence[Any]) -> Sequence[str]:
     """Returns the fields that may be at the place of an unknown one."""
     if len(location) == 1:
@@ -353,7 +357,9 @@ def _describe(error: Any) -> str:
         close = difflib.get_close_matches(field, fields, 1)
         return f"there is no field {field}. " + (f"Did you mean {close[0]}?" if close else f"Use {', '.join(fields)}.")
     if kind == "value_error":
-        return f"{field}: {message.removeprefix('Value error, ')}"
+        text = message.removeprefix("Value error, ")
+        is_field = isinstance(error["loc"][-1], str) and " " not in field
+        return f"{field}: {text}" if is_field else text
     described = {
         "step_kind": message,
         "missing": f"{field} is missing",
@@ -361,8 +367,8 @@ def _describe(error: Any) -> str:
         "string_pattern_mismatch": f"{field} must be a lower-case letter or an underscore, followed by lower-case "
         "letters, digits and underscores",
         "literal_error": f"{field} must be {error.get('ctx', {}).get('expected', '')}".replace("'", ""),
-        "too_short": f"{field} must have at least one step",
-        "too_long": f"{field} can have at most {MAX_STEPS} steps",
+        "too_short": f"{field} must have at least one {_noun(field)}",
+        "too_long": f"{field} can have at most {error.get('ctx', {}).get('max_length')} {_noun(field)}s",
     }
     return (
         described.get(kind) or f"{field} {message.replace('Input should', 'must', 1).replace('String should', 'must')}"

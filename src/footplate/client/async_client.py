@@ -6,10 +6,10 @@ import httpx2
 
 from footplate.client.approvals import Approvals
 from footplate.client.audit import Audit
+from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
-from footplate.client.limits import Limits
-from footplate.client.members import ApiKeys, Members, Teams
+from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
@@ -42,6 +42,7 @@ class AsyncFootplate:
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.steps = Steps(self._transport)
+        self.batches = Batches(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)

@@ -1,18 +1,20 @@
-"""Client methods for members (people and service accounts), teams and API keys.
+"""Client methods for members (people and service accounts), teams, API keys and limits.
 
-They need a key with the role `admin`, except those that read teams.
+They need a key with the role `admin`, except those that read teams and limits.
 """
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
 from footplate.client.pagination import Pages, drop_none
-from footplate.client.response_models import ApiKey, Member, Team
+from footplate.client.response_models import ApiKey, Limit, Member, Team
 from footplate.client.transport import Transport
 
 _MEMBERS = "/v1/members"
 _TEAMS = "/v1/teams"
 _KEYS = "/v1/api_keys"
+_LIMITS = "/v1/limits"
 
 
 class Members:
@@ -69,3 +71,18 @@ class ApiKeys:
 
     def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[ApiKey]:
         return Pages(self._transport, _KEYS, ApiKey, {"limit": limit, "include_archived": include_archived})
+
+
+class Limits:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> builtins.list[Limit]:
+        return [Limit.model_validate(each) for each in (await self._transport.get(_LIMITS))["data"]]
+
+    async def set(
+        self, name: str, value: int | None, *, scope: str = "organisation", member_id: str | None = None
+    ) -> Limit:
+        """Sets a limit, or removes it if `value` is None. Needs a key with the role `admin`."""
+        fields = {"name": name, "value": value, "scope": "member" if member_id else scope, "member_id": member_id}
+        return Limit.model_validate(await self._transport.post(_LIMITS, fields))

@@ -24,6 +24,7 @@ from footplate.domain.policy.policy_replay import CallFilter, SessionRules, Stor
 from footplate.domain.ports.api import EventPage, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
+from footplate.domain.sessions.batches import Batch, Job, JobState
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.turns import Session, Turn
@@ -32,6 +33,7 @@ from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
 from footplate.store.log import approval_edits_and_expiry, step_changes
 from footplate.store.log.fork_history import ForkHistory, LogSegment
+from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
@@ -253,6 +255,34 @@ class ApiReads:
     ) -> Sequence[Step]:
         return await step_changes.read_steps(
             self._database, principal, session_id, states=states, limit=limit, after=after
+        )
+
+    async def batch(self, principal: Principal, batch_id: str) -> Batch:
+        return await batches.load_batch(self._database, principal, batch_id)
+
+    async def batches(self, principal: Principal, page: Page) -> Sequence[Batch]:
+        return await self._fetch_page(batches.make_batch, "batches", principal, page, {"s.kind": "batch"})
+
+    async def jobs(
+        self,
+        principal: Principal,
+        batch_id: str,
+        *,
+        states: Sequence[JobState] = (),
+        custom_id: str | None = None,
+        limit: int,
+        after: int | None,
+    ) -> Sequence[Job]:
+        start = -1 if after is None else after
+        return await batches.read_jobs(
+            self._database, principal, batch_id, states=states, custom_id=custom_id, limit=limit, after=start
+        )
+
+    async def job_results(
+        self, principal: Principal, batch_id: str, *, states: Sequence[JobState] = (), limit: int, after: int
+    ) -> Sequence[Job]:
+        return await batches.read_jobs(
+            self._database, principal, batch_id, states=states, limit=limit, after=after, in_order_of_ending=True
         )
 
     async def playback(self, principal: Principal, session_id: str) -> Playback:

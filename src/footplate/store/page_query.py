@@ -32,6 +32,7 @@ _SELECTS: Final = {
     " where t.team = p.id order by 1) as member_ids from principals p where p.kind = 'team') s",
     "api_keys": "select s.* from (select k.*, p.name as member_name, k.revoked_at as archived_at"
     " from api_keys k join principals p on p.id = k.principal) s",
+    "batches": SQL["batch"].partition("\nwhere s.id")[0],
     "workspaces": "select s.* from workspaces s",
     "sessions": SQL["session"].removesuffix("where s.id = $1 and s.organisation = $2"),
 }
@@ -43,6 +44,7 @@ _AUDIT_CONDITION: Final = (
 )
 _AUDIENCE_CONDITIONS: Final = {
     "sessions": _VISIBLE.replace("v.", "s."),
+    "batches": _VISIBLE.replace("v.", "s."),
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
     "audit": _AUDIT_CONDITION,

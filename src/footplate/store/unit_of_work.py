@@ -32,7 +32,7 @@ from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
-from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
+from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus, SessionToWake
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
@@ -41,7 +41,7 @@ from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
 from footplate.store.log.session_ending import end_session, load_end_request, request_end
-from footplate.store.log.step_changes import StepUnitOfWork
+from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
 from footplate.store.resources.limits import LimitStore
@@ -99,7 +99,7 @@ class UnitOfWork(
     files.FileUnitOfWork,
     policies.PolicyUnitOfWork,
     members.MemberUnitOfWork,
-    StepUnitOfWork,
+    BatchUnitOfWork,
 ):
     def __init__(
         self,
@@ -415,7 +415,7 @@ class UnitOfWork(
             self.deleted.append((principal.organisation, session_id))
         return accepted
 
-    async def _end_member(self, principal: Principal, session: Session, reason: str) -> Sequence[tuple[str, str]]:
+    async def _end_member(self, principal: Principal, session: Session, reason: str) -> Sequence[SessionToWake]:
         """Ends a session that belongs to a group, so that the group does not wait for it. Returns those to wake."""
         if session.group_id is None or session.end is not None:
             return ()

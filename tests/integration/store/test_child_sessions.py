@@ -42,7 +42,7 @@ async def start(
     group, to_wake = await store(cell).spawn(
         claim, call.id, requests(count), max_running=max_running, wait_for=wait_for
     )
-    assert [session_id for _, session_id in to_wake] == list(group.session_ids[:max_running])
+    assert [session[1] for session in to_wake] == list(group.session_ids[:max_running])
     assert await store(cell).wait(claim, call.id, group.id) is None
     await cell.turns.finish(claim, awaiting(call))
     return claim, call, group
@@ -51,7 +51,7 @@ async def start(
 async def run(cell: Cell, principal: Principal, session_id: str, outcome: object = COMPLETED) -> list[str]:
     claim = await cell.claim(session_id, principal)
     finished = await cell.turns.finish(claim, outcome)  # type: ignore[arg-type]
-    return [woken for _, woken in finished.to_wake]
+    return [woken for _, woken, *_ in finished.to_wake]
 
 
 @pytest.mark.requirement("O5", "S9")
@@ -132,7 +132,7 @@ async def test_interrupting_a_waiting_parent_cancels_its_children(cell: Cell, pr
     for session_id in group.session_ids[1:]:
         await cell.expect_nothing_to_claim(session_id, principal)
     finished = await cell.turns.finish(first, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
-    assert [woken for _, woken in finished.to_wake] == [claim.session_id]
+    assert [woken for _, woken, *_ in finished.to_wake] == [claim.session_id]
     resumed = await cell.claim(claim.session_id, principal)
     assert (await cell.turns.claim_interrupts(resumed))[0]
     result = await store(cell).wait(resumed, call.id, group.id)

@@ -114,7 +114,7 @@ async def test_administrators_cannot_exceed_the_operator(cell: Cell, monkeypatch
 async def _release(cell: Cell, principal: Principal) -> list[str]:
     """Returns the sessions of the organisation whose deferred turns may start now."""
     released = await DeferredTurns(cell.database, LimitStore(cell.database)).release_turns()
-    return [session_id for organisation, session_id in released if organisation == principal.organisation]
+    return [session_id for organisation, session_id, *_ in released if organisation == principal.organisation]
 
 
 async def test_a_turn_beyond_the_limit_waits_for_a_slot(cell: Cell, principal: Principal) -> None:

@@ -41,6 +41,7 @@ from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
+from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
 from .fake_files import FakeFileUnit, FileWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
@@ -76,6 +77,7 @@ class World:
     members: MemberWorld = field(default_factory=MemberWorld)
     limits: LimitWorld = field(default_factory=LimitWorld)
     steps: StepWorld = field(default_factory=StepWorld)
+    batches: BatchWorld = field(default_factory=BatchWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -113,9 +115,10 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads, FakeStepReads):
+class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
     def __init__(self, world: World) -> None:
         self.step_world = world.steps
+        self.batch_world = world.batches
         self.member_world = world.members
         self._world = world
 
@@ -282,12 +285,13 @@ class FakeReads(FakeMemberReads, FakeStepReads):
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit):
+class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self.member_world = world.members
         self.limit_world = world.limits
         self.step_world = world.steps
+        self.batch_world = world.batches
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

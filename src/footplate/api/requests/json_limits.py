@@ -16,11 +16,11 @@ _STEPS: Final = bytes.maketrans(b"{[}]", b"\x02\x02\x00\x00")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"{[}]"))
 
 
-def check_json(raw: bytes, limits: RequestLimits) -> int:
+def check_json(raw: bytes, limits: RequestLimits, setting: str = "json_nodes") -> int:
     """Returns an upper bound of the number of values. Raises `LimitExceeded` if there are too many or they nest too
-    deep.
+    deep. `setting` names the limit on their number.
     """
-    return _check(raw, limits, "json_nodes", limits.json_nodes)
+    return _check(raw, limits, setting, getattr(limits, setting))
 
 
 def check_line(raw: bytes, limits: RequestLimits) -> None:

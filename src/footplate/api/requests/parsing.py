@@ -60,22 +60,29 @@ async def read_message_body(request: Request, model: type[B]) -> tuple[B, bytes]
     return await _read_json(request, model, limits.message_bytes, "message_bytes")
 
 
+async def read_batch_body(request: Request, model: type[B]) -> tuple[B, bytes]:
+    """Reads a body that carries many requests. It may have more JSON values than another body."""
+    raw = await read_bytes(request, get_services(request).limits.message_bytes, setting_name("message_bytes"))
+    return await validate_json(request, model, raw, nodes="batch_nodes"), raw
+
+
 async def _read_json(request: Request, model: type[B], limit: int, setting: str) -> tuple[B, bytes]:
     raw = await read_bytes(request, limit, setting_name(setting))
     return await validate_json(request, model, raw), raw
 
 
-async def validate_json(request: Request, model: type[B], raw: bytes) -> B:
+async def validate_json(request: Request, model: type[B], raw: bytes, *, nodes: str = "json_nodes") -> B:
+    """`nodes` is the limit on the number of JSON values."""
     if len(raw) <= _THREAD_THRESHOLD_BYTES:
-        return _parse_and_validate(request, model, raw)
+        return _parse_and_validate(request, model, raw, nodes)
     # In a thread, so that the event loop stays free. One at a time: several threads would compete with the loop.
     async with get_services(request).large_body_semaphore:
-        return await asyncio.to_thread(_parse_and_validate, request, model, raw)
+        return await asyncio.to_thread(_parse_and_validate, request, model, raw, nodes)
 
 
-def _parse_and_validate(request: Request, model: type[B], raw: bytes) -> B:
+def _parse_and_validate(request: Request, model: type[B], raw: bytes, nodes: str = "json_nodes") -> B:
     services = get_services(request)
-    get_reservation(request).add(check_json(raw, services.limits) * _BYTES_PER_VALUE)
+    get_reservation(request).add(check_json(raw, services.limits, nodes) * _BYTES_PER_VALUE)
     return _validate(model, _parse_object(raw), services)
 
 

@@ -1,5 +1,5 @@
 """Stores ids for each server in a file: the agent and environment that the command line created, and the last used
-session.
+session and batch.
 
 If the file is lost, the ids are looked up or created again. An id that the server no longer knows is removed.
 """
@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from footplate.cli.profile import xdg_paths
 
-IdKind = Literal["agent", "environment", "session"]
+IdKind = Literal["agent", "environment", "session", "batch"]
 _MAX_SERVERS: Final = 50
 
 

@@ -49,6 +49,8 @@ class RequestLimits(BaseModel):
     """Nesting of objects and arrays in a JSON body."""
     json_nodes: int = Field(default=20_000, ge=100)
     """Objects, arrays and values in a JSON body."""
+    batch_nodes: int = Field(default=150_000, ge=100)
+    """Objects, arrays and values in the JSON body that creates a batch."""
     transcript_nodes: int = Field(default=200_000, ge=100)
     """Objects, arrays and values in one line of an imported transcript."""
     streams: int = Field(default=4_000, ge=1)

@@ -27,11 +27,12 @@ from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
+from footplate.domain.sessions.batches import BatchReads, BatchUnit
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, Turn, WhenBusy
+from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, Turn, WhenBusy
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -109,8 +110,10 @@ class AcceptedInputs:
     """Whether to nudge the running turn to check its inputs."""
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of other sessions that have work because this one has ended."""
+    cancelled_group: str | None = None
+    """The batch whose remaining jobs are to be ended."""
     cancels_children: bool = False
     """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False
@@ -187,7 +190,16 @@ class StepUnit(Protocol):
 
 
 class Reads(
-    ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, MemberReads, StepReads, Protocol
+    ProjectReads,
+    FileReads,
+    PolicyReads,
+    ApprovalReads,
+    AuditReads,
+    ReplayReads,
+    MemberReads,
+    StepReads,
+    BatchReads,
+    Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
@@ -217,7 +229,7 @@ class Reads(
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, Protocol):
+class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, Protocol):
     """One transaction of the API."""
 
     @property

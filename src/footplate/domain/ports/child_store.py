@@ -8,13 +8,14 @@ from footplate.domain.files.snapshots import ChildFiles
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import WaitFor
+from footplate.domain.sessions.turns import SessionToWake
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedSessions:
     """Sessions that were cancelled, and what to do after the commit."""
 
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of sessions that have work now."""
     to_nudge: Sequence[str] = ()
     """Sessions whose running turn was interrupted."""
@@ -34,7 +35,7 @@ class ChildStore(Protocol):
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
-    ) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+    ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
         """Return also the sessions that have to be woken. Raises `Fenced`, and `Refused` if a limit is reached."""
 
     async def find_result(self, claim: Claim, group_id: str) -> GroupResult | None: ...
@@ -51,5 +52,5 @@ class GroupStore(Protocol):
     async def cancel_abandoned(self, parent_id: str | None = None) -> StoppedSessions:
         """Cancel the groups whose parent does not wait for them: all, or those of one session."""
 
-    async def fill_groups(self) -> Sequence[tuple[str, str]]:
+    async def fill_groups(self) -> Sequence[SessionToWake]:
         """Start members for which there is room. Return the sessions to wake."""

@@ -31,7 +31,7 @@ from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
 from footplate.domain.sessions.steps import ClaimedStep
-from footplate.domain.sessions.turns import TurnOutcome
+from footplate.domain.sessions.turns import SessionToWake, TurnOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class NothingToClaim:
     positions: Sequence[Position] = ()
     retry_after: float | None = None
     """Seconds until the next step may run again after a failure."""
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """As for `FinishedTurn`: the last steps of the session were skipped, so it has ended."""
 
 
@@ -111,7 +111,7 @@ class FinishedTurn:
     """Seconds until the step of the turn runs again."""
     has_ended: bool = False
     """Whether the session has ended with the turn."""
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of other sessions that have work because this one has ended."""
 
 
@@ -177,6 +177,8 @@ class TurnStore(Protocol):
         """
 
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+    async def interrupted_threads(self, claim: Claim) -> Sequence[str]:
+        """Return the threads of subagents that a person has interrupted since the turn began."""
 
 
 class RuleStore(Protocol):
@@ -212,12 +214,12 @@ class LeaseStore(Protocol):
 class SweepStore(Protocol):
     async def find_sessions_to_wake(
         self, *, older_than: float, lost_for: float, limit: int
-    ) -> Sequence[tuple[str, str]]: ...
+    ) -> Sequence[SessionToWake]: ...
     async def delete_stale_rows(self) -> None: ...
 
 
 class DeferredTurnStore(Protocol):
-    async def release_turns(self) -> Sequence[tuple[str, str]]:
+    async def release_turns(self) -> Sequence[SessionToWake]:
         """Return organisation and session of the turns that waited because of a limit and may start now."""
 
 
@@ -462,13 +464,17 @@ class Environments(Protocol):
 
 
 class Waker(Protocol):
-    async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+    async def wake(
+        self, organisation: str, session_id: str, *, ends_when_idle: bool = False, priority: int | None = None
+    ) -> None:
         """Wake the session's workflow. `ends_when_idle`: no further turn is expected soon, so a workflow that is
         started by this call does not wait for one.
         """
 
-    async def wake_overdue(self, organisation: str, session_id: str) -> None:
-        """Wake a session whose turn is overdue. A workflow that does nothing is replaced."""
+    async def wake_overdue(self, organisation: str, session_id: str, *, priority: int | None = None) -> bool:
+        """Wake a session whose turn is overdue. A workflow that does nothing is replaced. Returns False if the turn
+        only waits for a worker.
+        """
 
     async def prepare(self, organisation: str, session_id: str) -> None:
         """Announce that the session's first input may come soon. This is only an optimisation."""

@@ -4,11 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Usage
+
+SessionToWake: TypeAlias = tuple[str, str] | tuple[str, str, int | None]
+"""A session that has work: its organisation, its id and, unless it is the default, the priority of its turns."""
+
+
+def session_to_wake(organisation: str, session_id: str, priority: int | None) -> SessionToWake:
+    return (organisation, session_id) if priority is None else (organisation, session_id, priority)
 
 
 class SessionStatus(StrEnum):

@@ -21,6 +21,7 @@ from footplate.domain.errors import Unavailable
 from footplate.domain.ports.engine import Chore, SweepStore, Waker
 from footplate.engine.temporal.workflows import PREPARE, RUN_TURN, SWEEP, SessionRef
 from footplate.engine.turn.runner import RetryTurn, TurnEnded, TurnRunner
+from footplate.engine.wake_sessions import wake_overdue_sessions
 
 log = structlog.get_logger(__name__)
 
@@ -141,9 +142,8 @@ class SweepActivities:
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
         """Wake sessions whose wake signal or worker was lost, delete expired records, and start the chores."""
-        for organisation, session_id in await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000):
-            log.info("session woken by the sweep", action="sweep.wake", session=session_id)
-            await self._waker.wake_overdue(organisation, session_id)
+        overdue = await self._store.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000)
+        await wake_overdue_sessions(self._waker, overdue)
         await self._store.delete_stale_rows()
         for number, group in enumerate(self._chore_groups):
             # In the background: a chore may take minutes, and the next sweep must not wait for it.

@@ -30,10 +30,12 @@ class TemporalWaker:
         self._client = client
         self._settings = settings
 
-    async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
-        await self._signal(WAKE, organisation, session_id, ends_when_idle=ends_when_idle)
+    async def wake(
+        self, organisation: str, session_id: str, *, ends_when_idle: bool = False, priority: int | None = None
+    ) -> None:
+        await self._signal(WAKE, organisation, session_id, ends_when_idle=ends_when_idle, priority=priority)
 
-    async def wake_overdue(self, organisation: str, session_id: str) -> None:
+    async def wake_overdue(self, organisation: str, session_id: str, *, priority: int | None = None) -> bool:
         policy = WorkflowIDConflictPolicy.USE_EXISTING
         try:
             found = await self._client.get_workflow_handle(workflow_id(organisation, session_id)).describe(
@@ -44,9 +46,13 @@ class TemporalWaker:
                 raise Unavailable(f"Temporal does not respond: {error.message}") from error
         else:
             raw = found.raw_description
-            if not raw.pending_activities and not raw.HasField("pending_workflow_task"):
-                policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
-        await self._signal(WAKE, organisation, session_id, conflict_policy=policy)
+            if raw.pending_activities or raw.HasField("pending_workflow_task"):
+                # Its turn waits for a worker, or ends now. If it ends without seeing the wake flag, the next sweep
+                # finds the session again.
+                return False
+            policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
+        await self._signal(WAKE, organisation, session_id, priority=priority, conflict_policy=policy)
+        return True
 
     async def prepare(self, organisation: str, session_id: str) -> None:
         await self._signal(PREPARE, organisation, session_id)
@@ -58,10 +64,13 @@ class TemporalWaker:
         session_id: str,
         *,
         ends_when_idle: bool = False,
+        priority: int | None = None,
         conflict_policy: WorkflowIDConflictPolicy = WorkflowIDConflictPolicy.USE_EXISTING,
     ) -> None:
         linger, heartbeat_timeout = self._settings.linger, self._settings.heartbeat_timeout
-        session = SessionInput(organisation, session_id, linger, heartbeat_timeout, ends_when_idle=ends_when_idle)
+        session = SessionInput(
+            organisation, session_id, linger, heartbeat_timeout, ends_when_idle=ends_when_idle, priority=priority
+        )
         try:
             await self._client.start_workflow(
                 SessionWorkflow.run,
@@ -70,7 +79,7 @@ class TemporalWaker:
                 task_queue=self._settings.task_queue,
                 id_conflict_policy=conflict_policy,
                 start_signal=name,
-                priority=Priority(fairness_key=organisation[:64]),
+                priority=Priority(priority_key=priority, fairness_key=organisation[:64]),
                 rpc_timeout=_RPC_TIMEOUT,
             )
         except RPCError as error:

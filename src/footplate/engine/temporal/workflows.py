@@ -36,6 +36,8 @@ class SessionInput:
     """The wake flag, passed on by continue-as-new."""
     ends_when_idle: bool = False
     """Whether it completes with the turn instead of lingering. Histories without this field linger."""
+    priority: int | None = None
+    """The priority of its turns, from 1 to 5. Histories without this field have Temporal's default, which is 3."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class SessionWorkflow:
                 start_to_close_timeout=timedelta(days=7),
                 heartbeat_timeout=timedelta(seconds=session.heartbeat_timeout),
                 retry_policy=_RETRY,
-                priority=Priority(fairness_key=session.organisation[:64]),
+                priority=Priority(priority_key=session.priority, fairness_key=session.organisation[:64]),
                 result_type=bool,
             )
             self._woken = self._woken or more

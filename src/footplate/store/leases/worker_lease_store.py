@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from footplate.domain.ports.engine import HeadState
+from footplate.domain.sessions.turns import SessionToWake, session_to_wake
 from footplate.store.database import SQL, Database
 
 
@@ -30,13 +31,11 @@ class WorkerLeases:
         rows = await self._database.fetch("release_forgotten", worker, list(held), older_than)
         return [row["session_id"] for row in rows]
 
-    async def find_sessions_to_wake(
-        self, *, older_than: float, lost_for: float, limit: int
-    ) -> Sequence[tuple[str, str]]:
+    async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[SessionToWake]:
         # A claim may have read its author's state just before the change that would have woken the session.
         await self._database.fetch("wake_waiting_sessions")
         rows = await self._database.fetch("to_wake", older_than, lost_for, limit)
-        return [(row["organisation"], row["session_id"]) for row in rows]
+        return [session_to_wake(row["organisation"], row["session_id"], row["priority"]) for row in rows]
 
     async def delete_stale_rows(self) -> None:
         await self._database.fetch("forget_answers")

@@ -2,7 +2,7 @@
 
 A turn that runs, or that waits for its next attempt after a failure, occupies a slot. A turn that waits for a person
 does not. A deferred turn has no claim and occupies no worker: its session keeps the wake flag, and its head names the
-limit. The turns of an organisation start in the order in which they were woken.
+limit. The turns of an organisation start by priority, and then in the order in which they were woken.
 """
 
 import itertools
@@ -17,6 +17,7 @@ from footplate.domain.organisations.limits import (
     OrganisationLimits,
     choose_turns_to_start,
 )
+from footplate.domain.sessions.turns import SessionToWake, session_to_wake
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.limits import LimitStore
 
@@ -59,18 +60,18 @@ class DeferredTurns:
         self._database = database
         self._limits = limits
 
-    async def release_turns(self) -> Sequence[tuple[str, str]]:
-        """Returns organisation and session of the turns that may start now. From here on the caller must wake them; if
+    async def release_turns(self) -> Sequence[SessionToWake]:
+        """Returns the sessions whose turns may start now. From here on the caller must wake them; if
         it dies, the sweep does.
         """
         rows = await self._database.fetch("deferred_turns", _MAX_STARTED)
         rows.sort(key=lambda row: row["organisation"])  # stable: each organisation keeps its order
-        released: list[tuple[str, str]] = []
+        released: list[SessionToWake] = []
         for organisation, group in itertools.groupby(rows, key=lambda row: row["organisation"]):
             turns = [DeferredTurn(row["session_id"], row["deferred"]) for row in group]
             running = await self._limits.count_used(organisation, LimitName.CONCURRENT_TURNS)
             chosen = choose_turns_to_start(turns, running, await self._limits.load(organisation))
             if chosen:
                 rows = await self._database.fetch("release_deferred_turns", chosen)
-                released += [(organisation, row["session_id"]) for row in rows]
+                released += [session_to_wake(organisation, row["session_id"], row["priority"]) for row in rows]
         return released

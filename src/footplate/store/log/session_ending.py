@@ -14,7 +14,7 @@ from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import PauseReason, StepEnd, StepState
-from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStatus
 from footplate.store.database import SQL, Connection
 from footplate.store.log.inputs import append_events
 from footplate.store.log.session_groups import AccountedEnd, record_member_end
@@ -25,7 +25,7 @@ from footplate.store.log.step_queue import ended_event
 class EndedSession:
     positions: Sequence[Position] = ()
     """To be published."""
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of other sessions that have work now. Their wake flags are set."""
 
 
@@ -50,7 +50,7 @@ async def end_session(connection: Connection, organisation: str, session_id: str
     accounted = AccountedEnd()
     if head["group_id"] is not None:
         accounted = await record_member_end(connection, organisation, session_id, end)
-    return EndedSession(positions, accounted.to_wake)
+    return EndedSession([*positions, *accounted.positions], accounted.to_wake)
 
 
 async def request_end(connection: Connection, session_id: str, end: SessionEnd) -> None:

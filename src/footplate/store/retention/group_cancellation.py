@@ -11,6 +11,7 @@ from footplate.domain.ports.api import Input
 from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.database import SQL, Database
 from footplate.store.log.inputs import append_inputs
 from footplate.store.log.session_ending import end_session, request_end
@@ -40,9 +41,9 @@ class GroupCancellation:
             stopped += await self.cancel(row["id"])
         return stopped
 
-    async def fill_groups(self) -> Sequence[tuple[str, str]]:
+    async def fill_groups(self) -> Sequence[SessionToWake]:
         """Starts members that could not start because another transaction had locked them."""
-        to_wake: list[tuple[str, str]] = []
+        to_wake: list[SessionToWake] = []
         for row in await self._database.fetch("groups_with_room"):
             async with self._database.transaction() as connection:
                 group = await connection.fetchrow(SQL["lock_group"], row["id"])

@@ -3,7 +3,7 @@
 
 -- name: group_parent
 -- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions.
-select s.*, h.seq, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
+select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
 from session_heads h
 join sessions s on s.id = h.session_id
 join turns t on t.session_id = h.session_id and t.id = $3
@@ -34,9 +34,9 @@ insert into session_groups (id, organisation, kind, principal, parent_session_id
 values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: insert_children
--- Each child has the environment, mode, rules and files of its parent ($1), but nothing of its log. The first $8 play.
+-- Each child has the environment, mode, rules, priority and files of its parent ($1), but nothing of its log. The first $8 play.
 with parent as (
-    select s.*, h.seq from sessions s join session_heads h on h.session_id = s.id where s.id = $1
+    select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = $1
 ), children as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
@@ -51,8 +51,9 @@ with parent as (
     ) m
     returning id, organisation, group_index
 ), heads as (
-    insert into session_heads (session_id, organisation, playing, pause_reason)
-    select id, organisation, group_index < $8, case when group_index >= $8 then 'group' end from children
+    insert into session_heads (session_id, organisation, playing, pause_reason, priority)
+    select c.id, c.organisation, c.group_index < $8, case when c.group_index >= $8 then 'group' end, p.priority
+    from children c, parent p
 ), packs as (
     -- The packs of the parent, and of everything that it started from.
     insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)
@@ -81,7 +82,7 @@ update session_heads set wake = true, wake_at = now() where session_id = any($1:
 -- name: account_member
 -- Counts the end of a member, once. The caller holds the lock of the member's head; this takes the lock of the group.
 with member as (
-    select s.id, s.group_id, h.playing or h.pause_reason is distinct from 'group' as was_started
+    select s.id, s.group_id, s.group_name, s.group_index, h.playing or h.pause_reason is distinct from 'group' as was_started
     from sessions s join session_heads h on h.session_id = s.id
     where s.id = $1 and s.group_id is not null and s.group_end is null
 ), counted as (
@@ -89,7 +90,7 @@ with member as (
     set completed = completed + ($2 = 'completed')::integer, failed = failed + ($2 in ('failed', 'expired'))::integer,
         cancelled = cancelled + ($2 = 'cancelled')::integer, started = started + (not was_started)::integer
     from member where g.id = member.group_id
-    returning g.*, member.was_started
+    returning g.*, member.was_started, member.group_name, member.group_index
 ), numbered as (
     update sessions s set group_end = c.completed + c.failed + c.cancelled from counted c where s.id = $1
 )
@@ -109,11 +110,12 @@ with next as (
 )
 update session_heads h set playing = true, pause_reason = null, wake = true, wake_at = now() from next
 where h.session_id = next.session_id
-returning h.session_id
+returning h.session_id, h.priority
 
 -- name: end_group
 update session_groups
-set ended_at = now(), cancelled_at = case when completed + failed + cancelled < total then coalesce(cancelled_at, now()) end
+set ended_at = now(),
+    cancelled_at = case when completed + failed + cancelled < total then coalesce(cancelled_at, now()) else cancelled_at end
 where id = $1
 
 -- name: group_members
@@ -158,7 +160,7 @@ order by h.playing, s.group_index
 select g.id from session_groups g
 left join session_heads h on h.session_id = g.parent_session_id
 left join turns t on t.session_id = g.parent_session_id and t.id = g.parent_turn_id
-where g.parent_session_id is not null and g.completed + g.failed + g.cancelled < g.total
+where g.completed + g.failed + g.cancelled < g.total
   and ($1::text is null or g.parent_session_id = $1)
   and (g.cancelled_at is not null or g.ended_at is not null or h.turn_id is distinct from g.parent_turn_id
        or t.status = 'awaiting_tool_results' and h.control_seq >= t.controls_seq)
@@ -167,7 +169,7 @@ limit 100
 -- name: groups_with_room
 -- Groups in which fewer members run than may, because one that should have started was locked.
 select id from session_groups
-where parent_session_id is not null and completed + failed + cancelled < total and cancelled_at is null and ended_at is null
+where completed + failed + cancelled < total and cancelled_at is null and ended_at is null
   and started < total and started - completed - failed - cancelled < max_running
 limit 100
 

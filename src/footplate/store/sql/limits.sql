@@ -59,32 +59,33 @@ group by 1
 
 -- name: turn_slots
 -- The running turns by member, including the one that the caller has just claimed in this transaction ($2), and how many
--- sessions of the organisation, and of the member, have waited for longer ($3).
+-- sessions of the organisation, and of the member, have a higher priority, or have waited for longer ($3).
 select t.principal as member, count(*) as used, bool_or(h.session_id = $2) as is_claimed,
-       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = 'organisation' and d.wake_at < $3
-       ) as waiting_before,
-       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = t.principal and d.wake_at < $3
-       ) as member_waiting_before
+       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = 'organisation'
+          and (coalesce(d.priority, 3), d.wake_at) < (own.priority, $3)) as waiting_before,
+       (select count(*) from session_heads d where d.organisation = $1 and d.deferred = t.principal
+          and (coalesce(d.priority, 3), d.wake_at) < (own.priority, $3)) as member_waiting_before
 from active_sessions a
 cross join lateral (select * from session_heads where session_id = a.session_id and status <> 'idle' limit 1) h
 cross join lateral (select * from turns where session_id = h.session_id and id = h.turn_id limit 1) t
+cross join (select coalesce(priority, 3) as priority from session_heads where session_id = $2) own
 where a.organisation = $1
-group by t.principal
+group by t.principal, own.priority
 
 -- name: defer_turn
 -- The wake flag stays set. The sweep ignores the session, and the next free slot wakes it.
 update session_heads set deferred = $2 where session_id = $1 and status = 'idle' and wake
 
 -- name: deferred_turns
--- The oldest ones of each organisation.
+-- The first ones of each organisation: by priority, then the oldest.
 select organisation, session_id, deferred
 from (
-    select organisation, session_id, deferred, wake_at,
-           row_number() over (partition by organisation order by wake_at) as place
+    select organisation, session_id, deferred,
+           row_number() over (partition by organisation order by coalesce(priority, 3), wake_at) as place
     from session_heads where deferred is not null
 ) d
 where place <= $1
-order by wake_at
+order by place
 
 -- name: release_deferred_turns
 -- Other workers may release the same turns. Each is returned to one of them.
@@ -93,4 +94,4 @@ where session_id in (
     select session_id from session_heads where session_id = any($1::text[]) and deferred is not null
     order by session_id for update skip locked
 )
-returning session_id
+returning session_id, priority

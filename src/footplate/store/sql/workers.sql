@@ -29,8 +29,9 @@ delete from workers where id = $1
 -- name: to_wake
 -- Sessions whose wake signal failed or was lost after the commit, and turns whose worker was lost long ago. Skips sessions
 -- whose turn runs or waits for its next attempt: their workflow checks the flag when the turn ends. Skips sessions whose turn
--- waits because of a limit: they are woken when there is room (store/log/deferred_turns.py).
-select h.organisation, h.session_id
+-- waits because of a limit: they are woken when there is room (store/log/deferred_turns.py). In a random order, with the
+-- organisations and priorities in turns: many sessions whose turns wait for a worker must not hide one that was lost.
+select h.organisation, h.session_id, h.priority
 from active_sessions a
 join session_heads h on h.session_id = a.session_id
 left join workers w on w.id = h.holder
@@ -38,6 +39,7 @@ where case when h.status = 'idle' then h.wake and h.deferred is null and h.wake_
       when h.status = 'terminated' then false
       else h.claimed_at < now() - case when h.status = 'running' then $2 else 10 * $2 end * interval '1 second'
            and (w.id is null or w.lease_until < now() - $2 * interval '1 second') end
+order by row_number() over (partition by h.organisation, h.priority order by random())
 limit $3
 
 -- name: forget_answers

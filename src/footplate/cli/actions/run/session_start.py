@@ -5,7 +5,7 @@ follows the turn to its end.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from footplate.cli import defaults
 from footplate.cli.actions import projects as project_actions
@@ -22,6 +22,7 @@ from footplate.cli.render.turn_views import TurnView
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
 from footplate.client.pagination import drop_none
 
+T = TypeVar("T")
 _ID_PREFIX: Final = "sesn_"
 _ID_LENGTH: Final = 31
 _MAX_CANDIDATES: Final = 5
@@ -262,7 +263,7 @@ async def _start_session(client: AsyncFootplate, server: Server, request: RunReq
     return StartedTurn(session.id, "0")
 
 
-async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awaitable[Session]]) -> Session:
+async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awaitable[T]]) -> T:
     try:
         return await create()
     except (NotFound, InvalidRequest):
@@ -276,16 +277,24 @@ async def retry_with_fresh_ids(client: AsyncFootplate, create: Callable[[], Awai
 async def _create_session(
     client: AsyncFootplate, server: Server, request: RunRequest, projects: SelectedProjects
 ) -> Session:
-    """Creates a session. Claude models run in Claude Code by default, if the server supports it."""
+    return await create_with_default_harness(
+        server, request, lambda harness: _create_with_harness(client, server, request, projects, harness)
+    )
+
+
+async def create_with_default_harness(
+    server: Server, request: RunRequest, create: Callable[[str | None], Awaitable[T]]
+) -> T:
+    """Creates a session or a batch. Claude models run in Claude Code by default, if the server supports it."""
     harness = request.harness or server.harness
     if harness is None and not (request.agent or server.agent):
         default_harness = defaults.default_harness(_choose_model(server, request))
         try:
-            return await _create_with_harness(client, server, request, projects, default_harness)
+            return await create(default_harness)
         except InvalidRequest as error:
             if default_harness is None or error.field != "agent.harness":
                 raise
-    return await _create_with_harness(client, server, request, projects, harness)
+    return await create(harness)
 
 
 def _session_directory(request: RunRequest) -> str | None:

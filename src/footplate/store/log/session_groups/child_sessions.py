@@ -20,7 +20,7 @@ from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
-from footplate.domain.sessions.turns import WhenBusy
+from footplate.domain.sessions.turns import SessionToWake, WhenBusy, session_to_wake
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.inputs import append_events, append_inputs
@@ -60,7 +60,7 @@ class ChildSessionStore:
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
-    ) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+    ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
         """Creates the group of a call, unless an earlier attempt did. Returns the sessions to wake after that."""
         limits = await self._limits.load(claim.organisation)
         async with self._database.transaction() as connection:
@@ -151,7 +151,7 @@ async def _create_group(
     *,
     max_running: int | None,
     wait_for: WaitFor,
-) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
     organisation, principal_id = claim.organisation, _principal_of(parent).id
     group_id = ids.new_id(ids.GROUP)
     session_ids = [ids.new_id(ids.SESSION) for _ in requests]
@@ -186,7 +186,8 @@ async def _create_group(
             )
     await connection.execute(SQL["wake_children"], session_ids[:started])
     group = SpawnedGroup(id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests))
-    return group, [(organisation, session_id) for session_id in session_ids[:started]]
+    priority = parent["head_priority"]
+    return group, [session_to_wake(organisation, session_id, priority) for session_id in session_ids[:started]]
 
 
 async def _load_agents(connection: Connection, organisation: str, requests: Sequence[ChildRequest]) -> dict[str, str]:

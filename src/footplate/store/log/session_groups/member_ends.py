@@ -7,11 +7,13 @@ group to the log of the parent. So no end is counted twice or lost, whichever pr
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from footplate.domain.json import as_object
-from footplate.domain.sessions import groups
+from footplate.domain.json import JsonObject, as_object
+from footplate.domain.sessions import batches, groups
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
+from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.groups import GroupResult, MemberResult, WaitFor
 from footplate.domain.sessions.steps import Playback
+from footplate.domain.sessions.turns import SessionToWake, session_to_wake
 from footplate.store.database import SQL, Connection
 from footplate.store.log.inputs import append_events
 from footplate.store.log.step_queue import playback_event
@@ -20,8 +22,10 @@ from footplate.store.row_mapping import Row
 
 @dataclass(frozen=True, slots=True)
 class AccountedEnd:
-    to_wake: Sequence[tuple[str, str]] = ()
+    to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of the sessions that have work because a member of their group has ended."""
+    positions: Sequence[Position] = ()
+    """To be published: the events of a batch."""
 
 
 async def record_member_end(
@@ -31,25 +35,52 @@ async def record_member_end(
     group = await connection.fetchrow(SQL["account_member"], session_id, end.outcome)
     if group is None:
         return AccountedEnd()
-    to_wake: list[tuple[str, str]] = []
+    to_wake: list[SessionToWake] = []
     ended = group["completed"] + group["failed"] + group["cancelled"]
     is_first_success = _wait_for(group) is WaitFor.FIRST_SUCCESS and end.outcome is EndOutcome.COMPLETED
     if group["ended_at"] is None and (ended == group["total"] or is_first_success):
         await connection.execute(SQL["end_group"], group["id"])
         if group["waited_for_by"] is not None:
             to_wake += await _submit_result(connection, group, session_id, end)
-    elif group["was_started"] and group["cancelled_at"] is None and group["ended_at"] is None:
+    elif group["cancelled_at"] is None and group["ended_at"] is None and _has_waiting_member(group):
         to_wake += await start_next_member(connection, organisation, group["id"])
-    return AccountedEnd(to_wake)
+    positions: Sequence[Position] = ()
+    if group["kind"] == "batch":
+        new_events = [Event(batches.JOB_ENDED, _job_end(group, end))]
+        if ended == group["total"]:
+            new_events.append(Event(batches.ENDED, {"batch_id": group["id"], "counts": _count_ends(group)}))
+        positions = await append_events(connection, organisation, None, session_id, new_events)
+    return AccountedEnd(to_wake, positions)
 
 
-async def start_next_member(connection: Connection, organisation: str, group_id: str) -> Sequence[tuple[str, str]]:
+def _has_waiting_member(group: Row) -> bool:
+    """Returns whether the member that has ended makes room for one that waits."""
+    return bool(group["was_started"] and group["started"] < group["total"])
+
+
+def _job_end(group: Row, end: SessionEnd) -> JsonObject:
+    return {
+        "batch_id": group["id"],
+        "custom_id": group["group_name"],
+        "index": group["group_index"],
+        "outcome": end.outcome.value,
+        "error_message": end.reason if end.outcome is not EndOutcome.COMPLETED else None,
+        "total": group["total"],
+        "counts": _count_ends(group),
+    }
+
+
+def _count_ends(group: Row) -> JsonObject:
+    return {name: group[name] for name in ("completed", "failed", "cancelled")}
+
+
+async def start_next_member(connection: Connection, organisation: str, group_id: str) -> Sequence[SessionToWake]:
     """Starts the next member that waits, if there is one. The caller holds the lock of the group."""
-    session_id = await connection.fetchval(SQL["start_next_member"], group_id)
-    if session_id is None:
+    row = await connection.fetchrow(SQL["start_next_member"], group_id)
+    if row is None:
         return ()
-    await append_events(connection, organisation, None, session_id, [playback_event(Playback())])
-    return [(organisation, session_id)]
+    await append_events(connection, organisation, None, row["session_id"], [playback_event(Playback())])
+    return [session_to_wake(organisation, row["session_id"], row["priority"])]
 
 
 async def load_result(
@@ -79,7 +110,7 @@ async def load_result(
 
 async def _submit_result(
     connection: Connection, group: Row, session_id: str, end: SessionEnd
-) -> Sequence[tuple[str, str]]:
+) -> Sequence[SessionToWake]:
     """Adds the result of the group to the log of the parent, as the result of the call that waits for it."""
     parent_id, organisation = group["parent_session_id"], group["organisation"]
     result = await load_result(connection, group, (session_id, end))

@@ -15,13 +15,14 @@ alter table sessions
     add column group_name     text,
     -- How many members had ended when this one did, including it. Assigned under the lock of the group's row, so the results of a
     -- group can be read in this order, and none appears before one that was read.
-    add column group_end      integer,
-    -- The engine's priority of the session's turns: 1 is the highest, 5 the lowest. Null: 3, the engine's default.
-    add column priority       smallint;
+    add column group_end      integer;
 create unique index sessions_of_group on sessions (group_id, group_index) where group_id is not null;
 
 -- How the session ends when its running turn has ended. A client asked for it while the turn was running.
-alter table session_heads add column end_request json;
+alter table session_heads
+    add column end_request json,
+    -- The engine's priority of the session's turns: 1 is the highest, 5 the lowest. Null: 3, the engine's default.
+    add column priority    smallint;
 
 -- Sessions that were started together and are waited for together: the children of a session, or a batch.
 create table session_groups (
@@ -58,10 +59,24 @@ create table session_groups (
     ended_at          timestamptz
 ) with (fillfactor = 50);
 create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
+create index batches on session_groups (organisation, created_at, id) where kind = 'batch';
+
+-- The jobs of batches and their states. The children of sessions are in it too.
+create view batch_jobs as
+select s.group_id, s.group_index, s.group_name, s.group_end, s.id as session_id, s.organisation,
+       coalesce(s.owner, s.principal) as owner, s.visible_to, s.end_reason, s.created_at, s.ended_at,
+       case when s.ended_at is not null then s.end_outcome
+            when h.status <> 'idle' then 'running'
+            -- A parked turn, an author who is disabled, or a session that a client has paused.
+            when h.turn_id is not null and not h.wake or h.waits_for is not null then 'waiting'
+            when not h.playing and h.next_steps = 0 and h.pause_reason <> 'group' then 'waiting'
+            when h.epoch = 0 or h.deferred is not null then 'pending'
+            else 'running' end as state,
+       h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+from sessions s join session_heads h on h.session_id = s.id
+where s.group_id is not null;
 create index groups_of_parent on session_groups (parent_session_id) where parent_session_id is not null;
-create index unsettled_groups on session_groups (root_session_id)
-    where parent_session_id is not null and completed + failed + cancelled < total;
-create index batches on session_groups (organisation, id) where kind = 'batch';
+create index unsettled_groups on session_groups (root_session_id) where completed + failed + cancelled < total;
 
 -- A child starts with the files of its parent, but not with its log. It needs the packs of its parent's snapshots. An ancestor may
 -- have a shorter log than a descendant, so its last position does not identify it.
