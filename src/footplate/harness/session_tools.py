@@ -94,7 +94,7 @@ class SessionTools:
 
     def __init__(self, turn: TurnContext) -> None:
         self._turn = turn
-        self._unanswered = {str(_input_of(event).get("group_id")): event for event in _unanswered(turn.turn_events)}
+        self._pending = {str(_input_of(event).get("group_id")): event for event in _pending(turn.turn_events)}
         """The calls that wait for groups, by group ID."""
 
     async def run(self, name: str, arguments: JsonObject, use_id: str) -> SessionToolResult:
@@ -117,7 +117,7 @@ class SessionTools:
         if name != WAIT_SESSIONS or self._turn.children is None or not is_valid(name, arguments):
             return False
         group_id = str(arguments["group_id"])
-        if group_id in self._unanswered:
+        if group_id in self._pending:
             return False
         found = await self._turn.children.find_result(group_id)
         return found is not None and not found.has_ended
@@ -126,14 +126,14 @@ class SessionTools:
         """Log a call that waits for a group, and connect the group with it. The turn parks for the event."""
         event = groups.waiting_call(WAIT_SESSIONS, arguments, call_id=call_id)
         await self._turn.log.append([event])
-        self._unanswered[str(arguments["group_id"])] = event
+        self._pending[str(arguments["group_id"])] = event
         await failpoints.hit("after_ask")
         await self._connect(event)
         return event
 
     async def wait_again(self) -> None:
         """Connect the groups with the calls that wait for them. An earlier attempt may have been lost before it did."""
-        for event in [*self._unanswered.values()]:
+        for event in [*self._pending.values()]:
             await self._connect(event)
 
     async def _connect(self, event: Event) -> None:
@@ -156,7 +156,7 @@ class SessionTools:
                 await children.send_message(given.session_id, given.text, use_id)
                 return f"The message was sent to {given.session_id}."
             case WaitSessions():
-                if given.group_id in self._unanswered:
+                if given.group_id in self._pending:
                     raise Refused(_ALREADY_WAITING.format(group_id=given.group_id))
                 if (result := await children.find_result(given.group_id)) is None:
                     raise Refused(
@@ -198,14 +198,14 @@ def _to_request(session: ChildSession) -> ChildRequest:
     return ChildRequest(steps=(prompt,), name=session.name)
 
 
-def _unanswered(turn_events: Sequence[Event]) -> list[Event]:
-    answered = {
+def _pending(turn_events: Sequence[Event]) -> list[Event]:
+    resolved = {
         event.body.get("custom_tool_use_id") for event in turn_events if event.type == ev.USER_CUSTOM_TOOL_RESULT
     }
     return [
         event
         for event in turn_events
-        if event.type == ev.AGENT_CUSTOM_TOOL_USE and groups.is_waiting_call(event) and event.id not in answered
+        if event.type == ev.AGENT_CUSTOM_TOOL_USE and groups.is_waiting_call(event) and event.id not in resolved
     ]
 
 
