@@ -90,7 +90,8 @@ class TurnGate:
         self._config = config
         self._environment = turn.environment
         self._hook_runner = hook_runner
-        self._mcp_names = mcp_servers.ToolNames(config.mcp_servers)
+        subagent_servers = [server for each in config.subagents for server in each.mcp_servers]
+        self._mcp_names = mcp_servers.ToolNames([*config.mcp_servers, *subagent_servers])
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
         self._parsed: dict[str | None, EffectiveRules] = {}
         self._loaded_at = 0.0
@@ -103,7 +104,7 @@ class TurnGate:
         except InvalidRule as error:
             return Decision(PermissionOutcome.DENY, f"All calls are denied because a rule is invalid. {error.message}")
         # MCP servers that a trusted repository configures are ordinary programs in the environment: the default for the
-        # agent's own servers does not apply to them.
+        # agent's own servers, and those of its subagents, does not apply to them.
         from_mcp_server = self._mcp_names.resolve(tool) is not None
         decision = await self._decide_by_rules(rules, tool, given, directory, from_mcp_server=from_mcp_server)
         event_hooks = rules.hooks.get(HookEvent.BEFORE_TOOL, ())

@@ -79,7 +79,6 @@ async def a_message_with_every_kind_of_block(door: SdkClient) -> None:
 @refused("SystemMessageEventParams")
 @refused("UserDefineOutcomeEventParams")
 @refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
-@refused("UserInterruptEventParams", "session_thread_id", note="An interrupt stops all threads.")
 async def unsupported_events_are_refused(door: SdkClient) -> None:
     session_id = (await door.session()).id
     where = "events.0.content.0"

@@ -27,6 +27,11 @@ SCRIPTS: Final[dict[str, Replies]] = {
         [text("It looked.")],
     ),
     "probe-look": replies([text("On it."), tool("Bash", {"command": "echo hello"})], [text("All quiet.")]),
+    "probe-ask-native": replies(
+        [tool("Agent", {"prompt": "Look. [[script:probe-look-native]]", "subagent_type": "scout"})],
+        [text("It looked.")],
+    ),
+    "probe-look-native": replies([text("On it."), tool("bash", {"command": "echo hello"})], [text("All quiet.")]),
     "probe-slow": replies([text("word after word " * 40, chunks=400, delay=0.1)]),
     "probe-limited": replies(reply(text("At last."), first_attempts=[[rate_limited(retry_after=0.2)]])),
 }

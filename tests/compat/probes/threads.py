@@ -8,7 +8,9 @@ from tests.compat.checks import require_equal
 from tests.compat.registry import different, probe, refused, supported
 
 _CLAUDE: Any = {"harness": "claude"}
-_MULTIAGENT = "Only with the `claude` harness."
+_NATIVE: Any = {"harness": "native"}
+_SHELL: Any = {"harness": "shell"}
+_MULTIAGENT = "With the harnesses `claude` and `native`."
 
 
 @supported("sessions.threads.list", note="The primary thread first.")
@@ -60,7 +62,11 @@ async def the_primary_threads_events_are_those_of_the_session(door: SdkClient) -
 @supported("agents.create", "multiagent", note=_MULTIAGENT)
 @supported("agents.update", "multiagent", note=_MULTIAGENT)
 @supported("Agent", "multiagent")
-@different("MultiagentCoordinatorParams", "agents", note="Only agents by id, without MCP servers and custom tools.")
+@different(
+    "MultiagentCoordinatorParams",
+    "agents",
+    note="Only agents by id. With `claude`, without MCP servers and custom tools.",
+)
 @refused("MultiagentSelfParams")
 @refused("AdvisorParams")
 @refused("Multiagent20261001Params")
@@ -80,17 +86,28 @@ async def an_agent_has_subagents(door: SdkClient) -> None:
         ({"type": "multiagent_20261001"}, "multiagent"),
     ):
         await door.expect_error(refusal, "agents.update", lead.id, field=field, multiagent=multiagent)
-    await door.expect_error(refusal, "agents.create", name="l", model=MODEL, multiagent=asks, field="multiagent")
+    await door.expect_error(
+        refusal, "agents.create", name="l", model=MODEL, multiagent=asks, field="multiagent", extra_body=_SHELL
+    )
 
 
 @supported("events", "session.thread_created", "session.thread_status_running", "session.thread_status_idle")
 @supported("events", "agent.thread_message_sent", "agent.thread_message_received")
 async def a_subagent_works_in_a_thread(door: SdkClient) -> None:
+    await _delegate(door, _CLAUDE, "probe-ask")
+
+
+@probe
+async def a_subagent_of_native_works_in_a_thread(door: SdkClient) -> None:
+    await _delegate(door, _NATIVE, "probe-ask-native")
+
+
+async def _delegate(door: SdkClient, harness: Any, script: str) -> None:
     scout = (await door.agent(name="scout")).id
     asks = {"type": "coordinator", "agents": [{"type": "agent", "id": scout, "version": 1}]}
-    lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_CLAUDE)
+    lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=harness)
     session = await door.session(lead.id)
-    received = event_types(await door.run_turn(session.id, "probe-ask"))
+    received = event_types(await door.run_turn(session.id, script))
     _, thread = await door.list_all("sessions.threads.list", session.id)
     primary = [event.type for event in await door.list_all("sessions.events.list", session.id)]
     inside = await door.list_all("sessions.threads.events.list", thread.id, session_id=session.id)
@@ -132,3 +149,51 @@ async def a_subagents_pending_call_is_cross_posted(door: SdkClient) -> None:
     (result,) = [event for event in inside if event.type == "agent.tool_result"]
     require_equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
     require_equal(result.id in {event.id for event in primary}, False)
+
+
+@supported("UserInterruptEventParams", "session_thread_id", note="The ID of the primary thread interrupts all threads.")
+async def an_interrupt_stops_one_thread(door: SdkClient) -> None:
+    """The subagent waits for approval: the interrupt closes its call, and the agent goes on."""
+    session, use = await _ask_in_thread(door)
+    stop: Any = {"type": "user.interrupt", "session_thread_id": use.session_thread_id}
+    rest = await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[stop]))
+    require_equal((rest[-1].type, rest[-1].stop_reason.type), ("session.status_idle", "end_turn"))
+    inside = await door.list_all("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
+    (result,) = [event for event in inside if event.type == "agent.tool_result"]
+    require_equal((result.tool_use_id, result.is_error), (use.id, True))
+    primary = await door.list_all("sessions.events.list", session.id)
+    (answer,) = [event for event in primary if event.type == "agent.tool_result"]
+    require_equal("interrupted this subagent" in answer.content[0].text, True)
+    require_equal([event.content[0].text for event in primary if event.type == "agent.message"], ["It looked."])
+    unknown: Any = {"type": "user.interrupt", "session_thread_id": "sthr_none"}
+    await door.expect_error(
+        anthropic.BadRequestError,
+        "sessions.events.send",
+        session.id,
+        events=[unknown],
+        field="events.0.session_thread_id",
+    )
+    await door.call("sessions.events.send", session.id, events=[stop])  # it is idle: nothing happens
+
+
+@probe
+async def a_waiting_subagent_of_native_goes_on_with_the_decision(door: SdkClient) -> None:
+    session, use = await _ask_in_thread(door)
+    yes: Any = {"type": "user.tool_confirmation", "tool_use_id": use.id, "result": "allow"}
+    await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[yes]))
+    inside = await door.list_all("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
+    (result,) = [event for event in inside if event.type == "agent.tool_result"]
+    require_equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
+
+
+async def _ask_in_thread(door: SdkClient) -> tuple[Any, Any]:
+    """A session that is parked because its subagent's call needs approval, and that call."""
+    asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    scout = (await door.agent(name="scout", tools=[asking])).id
+    asks = {"type": "coordinator", "agents": [scout]}
+    lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_NATIVE)
+    session = await door.session(lead.id)
+    received = await door.run_turn(session.id, "probe-ask-native")
+    (use,) = [event for event in received if event.type == "agent.tool_use" and event.evaluated_permission == "ask"]
+    require_equal((received[-1].stop_reason.type, received[-1].stop_reason.event_ids), ("requires_action", [use.id]))
+    return session, use

@@ -28,6 +28,7 @@ from footplate.domain.ports.harness import (
     TurnContext,
 )
 from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, PreviewType, Usage
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.environments import local_files
@@ -258,6 +259,7 @@ class World:
     turn_id: str = "turn_1"
     content: Sequence[JsonObject] = field(default_factory=lambda: [ev.text_block("Hello")])
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
+    thread_interrupts: dict[str, asyncio.Event] = field(default_factory=dict)
     steering: list[SteerMessage] = field(default_factory=list)
     web: WebTools = field(default_factory=WebTools)
     gate: ScriptedGate = field(default_factory=ScriptedGate)
@@ -287,6 +289,7 @@ class World:
             environment=self.environment,
             gate=self.gate,
             interrupt=self.interrupt,
+            thread_interrupt=lambda thread_id: self.thread_interrupts.setdefault(thread_id, asyncio.Event()),
             handover=self.log.handover,
             claim_steering=claim,
         )
@@ -308,7 +311,7 @@ class World:
             "content": [ev.text_block(text)],
             "is_error": is_error,
         }
-        self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
+        self._add_response(event_id, Event(ev.USER_CUSTOM_TOOL_RESULT, body))
 
     def confirm(
         self, event_id: str, result: str, message: str | None = None, *, updated: JsonObject | None = None
@@ -318,7 +321,11 @@ class World:
         if updated is not None:
             details["updated_input"] = updated
         body: JsonObject = {"tool_use_id": event_id, "result": result, **details}
-        self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
+        self._add_response(event_id, Event(ev.USER_TOOL_CONFIRMATION, body))
+
+    def _add_response(self, event_id: str, response: Event) -> None:
+        (request,) = [event for event in self.log.events if event.id == event_id]
+        self.log.events.append(threads.in_same_thread(request, response))
 
     @property
     def messages(self) -> list[ModelMessage]:

@@ -6,8 +6,9 @@ import pytest
 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.ports.engine import FinishedTurn
-from footplate.domain.sessions import events
+from footplate.domain.ports.api import Input
+from footplate.domain.ports.engine import Claim, FinishedTurn
+from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.turns import SessionStatus, TurnStatus, WhenBusy
 
 from .cell import (
@@ -270,3 +271,51 @@ async def test_a_session_of_another_organisation_accepts_no_input(cell: Cell, pr
     with pytest.raises(NotFound):
         await cell.send(new_principal(), session_id, "hello")
     assert await cell.positions(session_id, principal) == []
+
+
+async def _start_thread(cell: Cell, principal: Principal) -> tuple[str, Claim]:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    await cell.turns.append(claim, [threads.created("sthr_a", "scout", "c1"), threads.running("sthr_a", "scout")])
+    return session_id, claim
+
+
+def _interrupt_thread(thread_id: str) -> Input:
+    return Input(type=events.USER_INTERRUPT, body={threads.THREAD_ID: thread_id})
+
+
+@pytest.mark.requirement("K10")
+async def test_an_interrupt_of_one_thread_does_not_stop_the_turn(cell: Cell, principal: Principal) -> None:
+    session_id, claim = await _start_thread(cell, principal)
+    assert (await cell.send(principal, session_id, _interrupt_thread("sthr_a"))).nudge
+    wanted, positions = await cell.turns.claim_interrupts(claim)
+    assert (wanted, types(positions)) == (False, [events.USER_INTERRUPT])
+    assert await cell.turns.interrupted_threads(claim) == ["sthr_a"]
+    following = await cell.claim(session_id, principal)  # the worker was lost
+    assert await cell.turns.claim_interrupts(following) == (False, ())
+    assert await cell.turns.interrupted_threads(following) == ["sthr_a"]
+    await cell.send(principal, session_id, _interrupt_thread(threads.primary_id(session_id)))
+    assert (await cell.turns.claim_interrupts(following))[0]
+    with pytest.raises(InvalidRequest, match="no thread with the ID"):
+        await cell.send(principal, session_id, _interrupt_thread("sthr_b"))
+
+
+@pytest.mark.requirement("K10")
+async def test_an_interrupt_of_a_waiting_thread_closes_its_calls(cell: Cell, principal: Principal) -> None:
+    session_id, claim = await _start_thread(cell, principal)
+    inside, outside = threads.in_thread(custom_tool_call(), "sthr_a"), custom_tool_call()
+    await cell.turns.append(claim, [inside, outside])
+    await cell.turns.finish(claim, awaiting(inside, outside))
+    accepted = await cell.send(principal, session_id, _interrupt_thread("sthr_a"))
+    assert types(accepted.positions) == [events.USER_INTERRUPT, events.USER_CUSTOM_TOOL_RESULT]
+    closed = accepted.positions[1].event.body
+    assert (closed["custom_tool_use_id"], closed["is_error"], closed[threads.THREAD_ID]) == (inside.id, True, "sthr_a")
+    nothing = await cell.expect_nothing_to_claim(session_id, principal)
+    assert nothing.positions[-1].event.body["stop_reason"] == {"type": "requires_action", "event_ids": [outside.id]}
+    again = await cell.send(principal, session_id, _interrupt_thread("sthr_a"))
+    assert types(again.positions) == [events.USER_INTERRUPT]
+    await cell.send(principal, session_id, tool_result_for(outside.id))
+    resumed = await cell.claim(session_id, principal)
+    assert resumed.turn_id == claim.turn_id
+    assert await cell.turns.claim_interrupts(resumed) == (False, ())
+    assert await cell.turns.interrupted_threads(resumed) == ["sthr_a"]

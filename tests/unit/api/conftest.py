@@ -71,7 +71,7 @@ class Api:
                 files=self.world.files,
                 max_file_bytes=200_000,
                 backend=self.backend,
-                harnesses=frozenset({"native", "claude"}),
+                harnesses=frozenset({"native", "claude", "shell"}),
                 transcripts=registry.load_transcripts,
                 prewarmed_harnesses=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",

@@ -18,7 +18,7 @@ from footplate.api.wire.agent.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import ChooseVersion, ListAgents, ListVersions
 from footplate.api.wire.json_responses import json_response, list_response
-from footplate.domain.json import JsonObject
+from footplate.domain.agents.agents_and_config import Agent
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import UnitOfWork
@@ -31,8 +31,9 @@ async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
     check_search_available(body.tools, available=get_services(request).has_search)
-    definition = agents.build_definition(body, await _resolve_multiagent(get_services(request), principal, body))
-    multiagent.check_harness(definition, get_services(request).default_harness)
+    members = await _load_members(get_services(request), principal, body)
+    definition = agents.build_definition(body, multiagent.build_stored_references(members))
+    multiagent.check_definition(definition, members, get_services(request).default_harness)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
@@ -41,14 +42,14 @@ async def create_agent(request: Request, principal: Caller) -> Response:
     return await execute_change(request, principal, raw, work, audit_action="agent.create")
 
 
-async def _resolve_multiagent(
+async def _load_members(
     services: ApiServices, principal: Principal, body: AgentCreate | AgentUpdate
-) -> JsonObject | None:
-    """Resolves each named agent to one version. Reads happen before the transaction opens, as for a session's agent."""
+) -> list[Agent] | None:
+    """Loads the subagents in their versions. Reads happen before the transaction opens, as for a session's agent."""
     if body.multiagent is None:
         return None
     members = multiagent.list_members(body.multiagent)
-    return multiagent.build_stored_references([await services.reads.agent(principal, *member) for member in members])
+    return [await services.reads.agent(principal, *member) for member in members]
 
 
 @router.get(
@@ -81,8 +82,8 @@ async def update_agent(request: Request, agent_id: str, principal: Caller) -> Re
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
     check_search_available(body.tools, available=get_services(request).has_search)
-    resolved_multiagent = await _resolve_multiagent(get_services(request), principal, body)
-    update = agents.make_agent_update(body, resolved_multiagent, default_harness=get_services(request).default_harness)
+    members = await _load_members(get_services(request), principal, body)
+    update = agents.make_agent_update(body, members, default_harness=get_services(request).default_harness)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=update)

@@ -70,7 +70,10 @@ class Subagent:
     model: str
     system: str
     tools: tuple[str, ...] = ()
+    custom_tools: tuple[CustomTool, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
     max_iterations: int = DEFAULT_MAX_ITERATIONS
+    model_parameters: JsonObject = field(default_factory=dict)
     permissions: JsonObject = field(default_factory=dict)
     """The subagent's own rules. This field and `policies` have the same form as in `ResolvedConfig`."""
     policies: Mapping[str, str] = field(default_factory=dict)
@@ -172,7 +175,10 @@ def _resolve_subagent(agent: Mapping[str, Json]) -> Subagent:
         model=config.model,
         system=config.system,
         tools=config.tools,
+        custom_tools=config.custom_tools,
+        mcp_servers=config.mcp_servers,
         max_iterations=config.max_iterations,
+        model_parameters=config.model_parameters,
         permissions=config.permissions,
         policies=config.policies,
     )
@@ -186,7 +192,10 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
         model=str(stored["model"]),
         system=str(stored["system"]),
         tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
+        custom_tools=tuple(_custom_tool(tool) for tool in as_objects(stored.get("custom_tools"))),
+        mcp_servers=mcp.load_servers(stored.get("mcp_servers")),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        model_parameters=as_object(stored.get("model_parameters")),
         permissions=as_object(stored.get("permissions")),
         policies=_texts(stored.get("policies")),
     )

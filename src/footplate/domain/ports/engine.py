@@ -170,6 +170,8 @@ class TurnStore(Protocol):
         """
 
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+    async def interrupted_threads(self, claim: Claim) -> Sequence[str]:
+        """Return the threads of subagents that a person has interrupted since the turn began."""
 
 
 @dataclass(frozen=True, slots=True)

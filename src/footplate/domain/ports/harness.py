@@ -305,6 +305,8 @@ class TurnContext:
     gate: Gate
     interrupt: asyncio.Event
     """Set when a person interrupts the turn. The harness then ends as soon as possible, and keeps partial text."""
+    thread_interrupt: Callable[[str], asyncio.Event] = lambda _: asyncio.Event()
+    """Returns the event that is set when a person interrupts only this thread of a subagent."""
     claim_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
     """Returns the messages that join the turn, and marks them as processed. Call it at a safe point."""
     handover: asyncio.Event = field(default_factory=asyncio.Event)

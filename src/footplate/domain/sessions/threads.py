@@ -2,7 +2,8 @@
 
 All threads share the session's log. An event of a subagent's thread has the thread's id in `session_thread_id`. The
 work of a subagent is visible only in its own thread, as in the reference API (Anthropic's managed agents). Its
-lifecycle events, requests for approval and decisions are also visible in the primary thread.
+lifecycle events, calls that wait for the client, the client's responses and interrupts are also visible in the primary
+thread.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +25,43 @@ MESSAGE_RECEIVED: Final = "agent.thread_message_received"
 LIFECYCLE_EVENTS: Final = (CREATED, RUNNING, IDLE)
 """The lifecycle events of a thread."""
 
+_FOR_THE_CLIENT: Final = frozenset(
+    {ev.USER_TOOL_CONFIRMATION, ev.AGENT_CUSTOM_TOOL_USE, ev.USER_CUSTOM_TOOL_RESULT, ev.USER_INTERRUPT}
+)
+
 SUBAGENT_TOOL: Final = "Agent"
 """The tool with which a model gives work to a subagent."""
+
+
+_SUBAGENT_PARAMETERS: Final = frozenset({"description", "prompt", "subagent_type"})
+"""Parameters that a call of this tool may have. Others would override the subagent's definition."""
+
+
+def subagent_refusal(call_input: Mapping[str, Json], names: Sequence[str]) -> str | None:
+    """Why a call starts no subagent, as a message for the model. None if it may start one of these."""
+    if call_input.get("subagent_type") not in names:
+        return f"This subagent does not exist. Set `subagent_type` to one of: {', '.join(names)}."
+    unsupported = sorted(name for name, value in call_input.items() if name not in _SUBAGENT_PARAMETERS and value)
+    if unsupported:
+        return (
+            f"These subagent parameters cannot be set in a call: {', '.join(unsupported)}. Remove them and try again."
+        )
+    return None
+
+
+def events_of(events: Iterable[Event], thread_id: str | None) -> list[Event]:
+    """Return the events of one thread, without its id. None: the agent's own events."""
+    own = [event for event in events if event.body.get(THREAD_ID) == thread_id]
+    if thread_id is None:
+        return own
+    return [
+        replace(event, body={name: value for name, value in event.body.items() if name != THREAD_ID}) for event in own
+    ]
+
+
+def is_interrupt_of(event: Event, thread_id: str) -> bool:
+    """Whether the event interrupts only this thread."""
+    return event.type == ev.USER_INTERRUPT and event.body.get(THREAD_ID) == thread_id
 
 
 def primary_id(session_id: str) -> str:
@@ -45,8 +81,8 @@ def is_visible(
 
 
 def _is_for_people(event_type: str, body: Mapping[str, Json]) -> bool:
-    """Whether the event requests an approval or is a decision on one."""
-    return event_type == ev.USER_TOOL_CONFIRMATION or ev.is_approval_request(event_type, body)
+    """Whether the event waits for the client, or is the client's response."""
+    return event_type in _FOR_THE_CLIENT or ev.is_approval_request(event_type, body)
 
 
 def in_thread(event: Event, thread_id: str | None) -> Event:
@@ -79,7 +115,7 @@ def running(thread_id: str, name: str) -> Event:
 def idle(thread_id: str, name: str, usage: Usage) -> Event:
     """`usage` is the usage of the whole thread, as an extra field."""
     body: JsonObject = {THREAD_ID: thread_id, "agent_name": name, "stop_reason": {"type": "end_turn"}}
-    return Event(IDLE, {**body, "usage": _dump_usage(usage)})
+    return Event(IDLE, {**body, "usage": dump_usage(usage)})
 
 
 def waiting(thread_id: str, name: str, event_ids: Sequence[str]) -> Event:
@@ -115,7 +151,7 @@ def end_open_threads(turn_events: Sequence[Event]) -> list[Event]:
         elif event.type == IDLE and not _is_waiting(event):
             names.pop(thread_id, None)
         elif event.type == ev.MODEL_REQUEST_END:
-            counted = _load_usage(event.body.get("model_usage"))
+            counted = load_usage(event.body.get("model_usage"))
             usage_by_thread[thread_id] = usage_by_thread.get(thread_id, Usage()) + replace(counted, requests=1)
     return [idle(thread_id, name, usage_by_thread.get(thread_id, Usage())) for thread_id, name in names.items()]
 
@@ -155,10 +191,10 @@ def _apply_event(thread: Thread, event: Event, at: datetime) -> Thread:
         return replace(changed, is_running=True)
     if _is_waiting(event):
         return replace(changed, is_running=False)
-    return replace(changed, is_running=False, usage=_load_usage(event.body.get("usage")))
+    return replace(changed, is_running=False, usage=load_usage(event.body.get("usage")))
 
 
-def _dump_usage(usage: Usage) -> JsonObject:
+def dump_usage(usage: Usage) -> JsonObject:
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -169,7 +205,7 @@ def _dump_usage(usage: Usage) -> JsonObject:
     }
 
 
-def _load_usage(stored: Json) -> Usage:
+def load_usage(stored: Json) -> Usage:
     counted = stored if isinstance(stored, dict) else {}
     numbers = {name: value for name, value in counted.items() if isinstance(value, int)}
     return Usage(

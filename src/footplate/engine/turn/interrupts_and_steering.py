@@ -28,6 +28,7 @@ class ControlInputs:
         self._may_have_steering = False
         self.interrupt = asyncio.Event()
         """Set when the turn is interrupted."""
+        self._thread_interrupts: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
     async def watching(self, held_turn: HeldTurn) -> AsyncGenerator[None, None]:
@@ -42,6 +43,13 @@ class ControlInputs:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
+
+    def thread_interrupt(self, thread_id: str) -> asyncio.Event:
+        """Return the event that is set when only this thread of a subagent is interrupted."""
+        if thread_id not in self._thread_interrupts:
+            self._thread_interrupts[thread_id] = asyncio.Event()
+            self._check_requested.set()  # the interrupt may have arrived before
+        return self._thread_interrupts[thread_id]
 
     async def claim_steering(self) -> Sequence[SteerMessage]:
         if not self._may_have_steering:
@@ -62,6 +70,7 @@ class ControlInputs:
             self._check_requested.clear()
             try:
                 is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
+                threads = await self._turns.interrupted_threads(self._claim) if self._thread_interrupts else ()
             except FootplateError as error:
                 log.warning(
                     "could not check for interrupts; will retry", action="turn.controls_failed", reason=error.message
@@ -70,5 +79,7 @@ class ControlInputs:
                 self._check_requested.set()
                 continue
             await self._live.publish(positions)
+            for thread_id in threads:
+                self.thread_interrupt(thread_id).set()
             if is_interrupted:
                 self.interrupt.set()

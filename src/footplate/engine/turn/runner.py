@@ -371,6 +371,7 @@ class _Turn:
             environment=resources.environment,
             gate=gate,
             interrupt=self._controls.interrupt,
+            thread_interrupt=self._controls.thread_interrupt,
             handover=self._services.stopping,
             claim_steering=self._controls.claim_steering,
             held_approvals=TurnHeldApprovals(self._services.turns, claim, self._live, hooks),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _INTERRUPT_SECONDS: Final = 5.0
 """Seconds that the CLI has to stop after an interrupt. Then it is killed."""
+_POLL_SECONDS: Final = 0.2
+"""Seconds between two checks for interrupted subagents."""
 
 
 _STEERING_POLL_SECONDS: Final = 0.1
@@ -213,7 +215,12 @@ class _TurnRun:
                     transcript_lines.derive_uuid(turn.turn_id), await turn.resolve_attachments(turn.content)
                 )
             await self._send_messages(connection, steering)
-            outcome = await self._run_until_ended(connection, stop)
+            stopping = asyncio.create_task(self._stop_interrupted_subagents(connection))
+            try:
+                outcome = await self._run_until_ended(connection, stop)
+            finally:
+                stopping.cancel()
+                await asyncio.gather(stopping, return_exceptions=True)
             # A CLI that was started in the middle of a turn has only the remaining limits of that turn, so it is not
             # reused.
             usable = connection.alive and connection.has_all_servers
@@ -348,6 +355,13 @@ class _TurnRun:
         except (TimeoutError, Temporary):
             await connection.aclose()
         return await self._record_interrupt(self._recorder.partial_text or text)
+
+    async def _stop_interrupted_subagents(self, connection: CliConnection) -> None:
+        """Stops subagents whose threads the user interrupts, while the turn runs."""
+        while self._turn.config.subagents:
+            for agent_id in self._recorder.take_interrupted_subagents():
+                await connection.stop_subagent(agent_id)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _record_interrupt(self, text: str) -> TurnOutcome:
         await self._recorder.finish("interrupted")

@@ -19,7 +19,7 @@ from footplate.domain.policy.permissions import NOT_EVALUATED, Decision
 from footplate.domain.policy.permissions import PermissionOutcome as Gated
 from footplate.domain.ports.harness import Entry, SteerMessage, TurnContext
 from footplate.domain.sessions import events as ev
-from footplate.domain.sessions import questions
+from footplate.domain.sessions import questions, threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import Mode, TurnOutcome
 from footplate.harness import approvals, turn_outcome_factories
@@ -30,6 +30,8 @@ from footplate.harness.native.recovery import UnstartedCall, WaitingCall
 from footplate.harness.native.requests import provider_errors
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.response_stream import ResponseStream
+from footplate.harness.native.threads.subagent_runner import ExecutedCall, RunLoop, SubagentRunner
+from footplate.harness.native.threads.thread_entries import OpenThread
 from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks, tool_inputs
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
 from footplate.harness.native.web.web_tools import WebTools
@@ -58,14 +60,18 @@ class AgentLoop:
     """The agent's MCP servers, if it has any."""
     server_events: Sequence[Event] = field(kw_only=True, default=())
     """Errors of servers that cannot be used, logged first."""
+    run_loop: RunLoop = field(kw_only=True)
+    """Runs the loop of a subagent."""
     _request_start: Event | None = field(default=None, init=False)
     """The start event of the next model request, which is logged but not ended."""
     _response_count: int = field(default=0, init=False)
     _inputs: set[str] = field(default_factory=set, init=False)
     """Sources of this turn's prompts that are already in the conversation."""
     _stop_hooks: StopHooks = field(init=False)
+    _subagents: SubagentRunner = field(init=False)
 
     def __post_init__(self) -> None:
+        self._subagents = SubagentRunner(self.turn, self.conversation, self._append, self.run_loop)
         self._stop_hooks = StopHooks(self.turn)
 
     async def run(self) -> TurnOutcome:
@@ -80,7 +86,10 @@ class AgentLoop:
         self._response_count = sum(line.kind == conversation_entries.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
         plan = recovery.plan_recovery(
-            self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.superseded_events
+            self.turn.turn_id,
+            self.conversation,
+            threads.events_of(self.turn.turn_events, None),
+            threads.events_of(self.turn.superseded_events, None),
         )
         events = [*plan.events, *self.server_events]
         entries = [*plan.entries]
@@ -186,26 +195,22 @@ class AgentLoop:
                 raise HandOver
             await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
-            authorized = await self._authorize_call(item, waiting)
+            authorized = await self._authorize_call(item, waiting) if item.thread is None else (item.thread.use, None)
             if authorized is None:
                 continue
             use, output = authorized
             unlogged = [use] if output is not None and item.approval_request is None else []
+            executed = ExecutedCall(output)
             if output is None:
                 await failpoints.hit("after_intent")
-                try:
-                    output = await unless_interrupted(self.turn.interrupt, self._execute(item))
-                except Interrupted:
-                    return await self._close_calls(
-                        *self._record_result(use, item.call, builtin_tools.failed_output(INTERRUPTED)),
-                        remaining,
-                        waiting,
-                    )
-                output = await post_tool_hooks.add_hook_feedback(
-                    self.turn, item.call.tool_name, item.call_input or {}, output, item.call.tool_call_id
-                )
+                executed = await self._run_call(item)
+                if executed.output is None:
+                    waiting.append(WaitingCall(item.call, executed.pending, thread=self._thread_of(item.call)))
+                    continue
+            events, entries = self._record_result(use, item.call, executed)
+            if executed.is_interrupted:
+                return await self._close_calls(events, entries, remaining, waiting)
             await failpoints.hit("before_result_commit")
-            events, entries = self._record_result(use, item.call, output)
             outcome = await self._commit(
                 [*unlogged, *events], entries, continues=continues and not remaining and not waiting
             )
@@ -214,7 +219,7 @@ class AgentLoop:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._close_calls([], [], [], waiting)
-        return turn_outcome_factories.awaiting([item.event_id for item in waiting])
+        return turn_outcome_factories.awaiting([event_id for item in waiting for event_id in item.event_ids])
 
     async def _authorize_call(
         self, item: UnstartedCall, waiting: list[WaitingCall]
@@ -223,16 +228,21 @@ class AgentLoop:
         event and the error output, which are not logged yet. Returns None if the call waits for the client or a person.
         """
         call, call_input = item.call, item.call_input
+        is_delegation = call_input is not None and self._subagents.is_subagent_call(call)
+        if is_delegation and (reason := self._subagents.refusal_reason(call_input or {})) is not None:
+            use = item.approval_request or self._use_event(call, call_input or {}, NOT_EVALUATED)
+            return use, builtin_tools.failed_output(reason)
         decision = None if call_input is None else await self._decide(call, call_input)
         if decision is not None and decision.outcome is Gated.DENY:
             return item.approval_request or self._use_event(
                 call, call_input or {}, decision
             ), builtin_tools.failed_output(decision.refusal)
         if item.approval_request is not None:
-            await self._append(
-                [], [approvals.started_mark(self.turn.turn_id, call.tool_call_id, item.approval_request)]
-            )
-            return item.approval_request, None
+            use = item.approval_request
+            mark = approvals.started_mark(self.turn.turn_id, call.tool_call_id, use)
+            events, entries = self._subagents.start(call, call_input or {}, use) if is_delegation else ([], [])
+            await self._append(events, [mark, *entries])
+            return use, None
         is_question = call_input is not None and self._is_question(call, call_input)
         if (is_question or call.tool_name in self._custom_tool_names) and call_input is not None:
             custom_use = (
@@ -243,16 +253,37 @@ class AgentLoop:
             await self._append([custom_use])
             if is_question:
                 await failpoints.hit("after_ask")
-            waiting.append(WaitingCall(call, custom_use.id))
+            waiting.append(WaitingCall(call, (custom_use.id,)))
             return None
         use = self._use_event(call, call_input or {}, decision or NOT_EVALUATED)
         if ev.needs_approval(use):
             await self._append([use], [approvals.pending_mark(self.turn.turn_id, call.tool_call_id, use)])
             await failpoints.hit("after_ask")
-            waiting.append(WaitingCall(call, use.id, use))
+            waiting.append(WaitingCall(call, (use.id,), use))
             return None
-        await self._append([use])
+        events, entries = self._subagents.start(call, call_input or {}, use) if is_delegation else ([], [])
+        await self._append([use, *events], entries)
         return use, None
+
+    async def _run_call(self, item: UnstartedCall) -> ExecutedCall:
+        """Runs a call that is logged as started."""
+        call = item.call
+        if (thread := self._thread_of(call)) is not None:
+            executed = await self._subagents.run(thread)
+        else:
+            try:
+                executed = ExecutedCall(await unless_interrupted(self.turn.interrupt, self._execute(item)))
+            except Interrupted:
+                return ExecutedCall(builtin_tools.failed_output(INTERRUPTED), is_interrupted=True)
+        if executed.output is None or executed.is_interrupted:
+            return executed
+        output = await post_tool_hooks.add_hook_feedback(
+            self.turn, call.tool_name, item.call_input or {}, executed.output, call.tool_call_id
+        )
+        return replace(executed, output=output)
+
+    def _thread_of(self, call: ToolCallPart) -> OpenThread | None:
+        return self.conversation.threads.open.get(call.tool_call_id)
 
     def _is_question(self, call: ToolCallPart, call_input: JsonObject) -> bool:
         """Whether the turn parks until a person answers. Otherwise the tool returns why it cannot ask."""
@@ -267,7 +298,8 @@ class AgentLoop:
         """The gate's decision, or None if the tool does not exist."""
         name = call.tool_name
         is_servers = self.servers is not None and self.servers.names.resolve(name) is not None
-        if name not in self.turn.config.tools and name not in self._custom_tool_names and not is_servers:
+        is_known = name in self.turn.config.tools or name in self._custom_tool_names or is_servers
+        if not is_known and not self._subagents.is_subagent_call(call):
             return None
         return await self.turn.gate.decide(name, call_input)
 
@@ -311,7 +343,13 @@ class AgentLoop:
     ) -> TurnOutcome:
         """Closes every open call with a result, because models reject a conversation that has a call without one."""
         closing_events, closed = [*events], [*entries]
-        open_calls = [(item.call, item.approval_request, _NOT_RUN) for item in unstarted]
+        items: list[UnstartedCall | WaitingCall] = [*unstarted, *waiting]
+        started = [(item.call, item.thread) for item in items]
+        for call, thread in started:
+            if thread is not None:  # it is interrupted too, and closes its own calls
+                ended = self._record_result(thread.use, call, await self._subagents.run(thread))
+                closing_events, closed = [*closing_events, *ended[0]], [*closed, *ended[1]]
+        open_calls = [(item.call, item.approval_request, _NOT_RUN) for item in unstarted if item.thread is None]
         open_calls += [
             (
                 item.call,
@@ -319,11 +357,12 @@ class AgentLoop:
                 CLIENT_RESULT_INTERRUPTED if item.use is None else approvals.INTERRUPTED_WHILE_PENDING,
             )
             for item in waiting
+            if item.thread is None
         ]
         for call, use, text in open_calls:
             output = builtin_tools.failed_output(text)
             if use is not None:
-                closing_events += self._record_result(use, call, output)[0]
+                closing_events += self._record_result(use, call, ExecutedCall(output))[0]
             closed.append(self._return_entry(call, output))
         await self._append(closing_events, conversation_entries.mark_interrupted(closed))
         return turn_outcome_factories.interrupted("")
@@ -357,13 +396,12 @@ class AgentLoop:
             return ev.mcp_tool_use(*ref, call_input, call_id=call.tool_call_id, decision=decision)
         return ev.tool_use(call.tool_name, call_input, call_id=call.tool_call_id, decision=decision)
 
-    def _record_result(
-        self, use: Event, call: ToolCallPart, output: builtin_tools.ToolOutput
-    ) -> tuple[list[Event], list[Entry]]:
+    def _record_result(self, use: Event, call: ToolCallPart, executed: ExecutedCall) -> tuple[list[Event], list[Entry]]:
+        output = executed.output or builtin_tools.failed_output(INTERRUPTED)
         event = ev.tool_result_for(
             use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
         )
-        return [event], [self._return_entry(call, output)]
+        return [*executed.last_events, event], [*executed.last_entries, self._return_entry(call, output)]
 
     def _return_entry(self, call: ToolCallPart, output: builtin_tools.ToolOutput) -> Entry:
         blocks: list[Json] = [*output.content]

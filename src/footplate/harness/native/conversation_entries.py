@@ -29,6 +29,8 @@ from footplate.harness import approvals
 from footplate.harness.approvals import ApprovalLedger
 from footplate.harness.native import content_blocks
 from footplate.harness.native.requests.encoded_message_cache import MessagePrefix
+from footplate.harness.native.threads import thread_entries
+from footplate.harness.native.threads.thread_entries import ThreadLedger
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -64,6 +66,8 @@ class Conversation:
         """The encoded older messages."""
         self.approvals = ApprovalLedger()
         """For the last response's calls only, because some models reuse call ids in their next response."""
+        self.threads = ThreadLedger()
+        """The threads of subagents. Their entries are not part of this conversation."""
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
         """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
@@ -78,6 +82,8 @@ class Conversation:
                 self.approvals.clear()
             elif entry.kind == approvals.MARK:
                 self.approvals.add_mark(entry)
+            elif entry.kind == thread_entries.THREAD:
+                self.threads.add_entry(entry)
         self.entries.extend(entries)
 
     def lines_of_turn(self, turn_id: str) -> list[ConversationLine]:

@@ -5,12 +5,12 @@ kept.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from footplate.domain.errors import Permanent
 from footplate.domain.ports.harness import McpAccess, TurnContext
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome
 from footplate.harness import mcp
 from footplate.harness.native.agent_loop import AgentLoop
+from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.parsed_conversation_cache import ConversationCache
 from footplate.harness.native.requests import request_settings
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
@@ -33,29 +33,38 @@ class NativeHarness:
         self._conversations = ConversationCache()
 
     async def run(self, turn: TurnContext) -> TurnOutcome:
-        if turn.config.subagents:
-            raise Permanent(
-                "The harness 'native' does not support subagents, but this agent has `multiagent`.",
-                help_text="Use the harness 'claude' for this agent, or remove `multiagent`.",
-            )
+        conversation = self._conversations.claim(turn.session_id, turn.history)
+        outcome = await self._run_loop(turn, conversation)
+        # Not cached after an error: the next attempt rebuilds the conversation from the log.
+        self._conversations.store(turn.session_id, conversation)
+        return outcome
+
+    async def _run_loop(self, turn: TurnContext, conversation: Conversation) -> TurnOutcome:
+        """Runs the loop of the agent, or of one of its subagents."""
         servers = await mcp.create_servers(turn.config, self._mcp_access)
         if servers is None:
-            return await self._run(turn, None)
+            return await self._create_loop(turn, conversation, None).run()
         try:
-            return await self._run(turn, servers, await servers.list_tools(turn.interrupt))
+            server_events = await servers.list_tools(turn.interrupt)
+            return await self._create_loop(turn, conversation, servers, server_events).run()
         finally:
             await servers.aclose()
 
-    async def _run(
-        self, turn: TurnContext, servers: "McpServers | None", server_events: Sequence[Event] = ()
-    ) -> TurnOutcome:
+    def _create_loop(
+        self,
+        turn: TurnContext,
+        conversation: Conversation,
+        servers: "McpServers | None",
+        server_events: Sequence[Event] = (),
+    ) -> AgentLoop:
         """`server_events`: errors of MCP servers that cannot be used."""
         model = self._models(turn.config.model)
         tools = [tool_inputs.tool_definition(name) for name in turn.config.tools if name in tool_inputs.TOOL_INPUTS]
         if servers is not None:
             tools += [tool_inputs.mcp_tool_definition(tool) for tool in servers.tools.values()]
-        conversation = self._conversations.claim(turn.session_id, turn.history)
-        loop = AgentLoop(
+        if turn.config.subagents:
+            tools.append(tool_inputs.subagent_tool_definition(turn.config.subagents))
+        return AgentLoop(
             turn,
             conversation,
             template=RequestTemplate(
@@ -68,8 +77,5 @@ class NativeHarness:
             web=self._web,
             servers=servers,
             server_events=server_events,
+            run_loop=self._run_loop,
         )
-        outcome = await loop.run()
-        # Not cached after an error: the next attempt rebuilds the conversation from the log.
-        self._conversations.store(turn.session_id, conversation)
-        return outcome

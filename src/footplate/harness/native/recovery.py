@@ -15,23 +15,33 @@ from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.questions import ASK_USER
 from footplate.harness import approvals
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
+from footplate.harness.native.threads import thread_entries
+from footplate.harness.native.threads.thread_entries import OpenThread
 from footplate.harness.native.toolset.call_arguments import parse_arguments
 from footplate.harness.recovery_text import NO_CLIENT_RESULT, UNFINISHED, UNKNOWN, custom_tool_result, end_open_requests
+
+SUBAGENT_UNFINISHED = (
+    "This subagent was stopped: the turn ended before it finished. Its work so far remains in the files."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingCall:
-    """A call that waits for the client: a custom tool's for its result, any other for an approval."""
+    """A call that waits for the client: a custom tool's for its result, any other for an approval, and a subagent's for
+    the calls of the subagent.
+    """
 
     call: ToolCallPart
-    event_id: str
+    event_ids: tuple[str, ...]
     use: Event | None = None
-    """The event that asks for approval. None for a custom tool's call."""
+    """The event that asks for approval. None for a custom tool's call and a subagent's."""
+    thread: OpenThread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,8 @@ class UnstartedCall:
     """The event that asked for approval, if the call was approved."""
     edited_input: JsonObject | None = None
     """The input that the person approved instead of the model's."""
+    thread: OpenThread | None = None
+    """The thread of the subagent that this call has started, and which is resumed."""
 
     @property
     def call_input(self) -> JsonObject | None:
@@ -89,7 +101,12 @@ def _plan_calls(
     custom_calls, custom_results = _custom_calls_and_results(since)
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    unstarted: list[UnstartedCall] = []
+    open_threads, open_calls = conversation.threads.open, conversation.open_calls()
+    unstarted = [
+        UnstartedCall(call, thread=open_threads[call.tool_call_id])
+        for call in open_calls
+        if call.tool_call_id in open_threads
+    ]
     waiting: list[WaitingCall] = []
 
     def close(call: ToolCallPart, use: Event, text: str) -> None:
@@ -97,14 +114,14 @@ def _plan_calls(
         events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id))
         entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
 
-    for call in conversation.open_calls():
+    for call in (call for call in open_calls if call.tool_call_id not in open_threads):
         call_id = call.tool_call_id
         if (request := ledger.requests.get(call_id)) is not None:
             decision = decisions.get(request.id)
             if call_id in ledger.started:
                 close(call, request, UNKNOWN)
             elif decision is None:
-                waiting.append(WaitingCall(call, request.id, request))
+                waiting.append(WaitingCall(call, (request.id,), request))
             elif approvals.is_approved(decision):
                 unstarted.append(UnstartedCall(call, request, approvals.edited_input(decision)))
             else:
@@ -116,7 +133,7 @@ def _plan_calls(
         elif custom_result := custom_results.get(custom_call.id):
             entries.append(_custom_result_entry(turn_id, call, custom_result))
         else:
-            waiting.append(WaitingCall(call, custom_call.id))
+            waiting.append(WaitingCall(call, (custom_call.id,)))
     return RecoveryPlan(
         events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting)
     )
@@ -135,6 +152,15 @@ def _close_superseded_calls(
     custom_calls, custom_results = _custom_calls_and_results(superseded_events)
     for call in conversation.open_calls():
         call_id = call.tool_call_id
+        if (thread := conversation.threads.open.get(call_id)) is not None:
+            if thread.turn_id == turn_id:
+                unstarted.append(UnstartedCall(call, thread=thread))
+                continue
+            blocks: list[Json] = [ev.text_block(SUBAGENT_UNFINISHED)]
+            events += [*_end_thread(thread), ev.tool_result_for(thread.use, blocks, is_error=True, call_id=call_id)]
+            entries.append(thread_entries.ended_entry(thread))
+            entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
+            continue
         request, custom_call = ledger.requests.get(call_id), custom_calls.get(call_id)
         decision = decisions.get(request.id) if request is not None else None
         if request is None and custom_call is not None and custom_call.id in custom_results:
@@ -145,17 +171,31 @@ def _close_superseded_calls(
             continue
         denied = approvals.DENIED_BY_NEW_MESSAGE if decision is None else approvals.denial_message(decision)
         reason = UNKNOWN if call_id in ledger.started else denied
-        blocks: list[Json] = [ev.text_block(_missing_result_text(call) if request is None else reason)]
+        blocks = [ev.text_block(_missing_result_text(call) if request is None else reason)]
         if request is not None:
             events.append(ev.tool_result_for(request, blocks, is_error=True, call_id=call_id))
         entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
     return RecoveryPlan(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), needs_prompt=True)
 
 
+def _end_thread(thread: OpenThread) -> list[Event]:
+    """The last events of a thread that an earlier turn left open: results of its open calls, and its end."""
+    conversation = Conversation(thread.entries)
+    ledger, events = conversation.approvals, []
+    for call in conversation.open_calls():
+        if (request := ledger.requests.get(call.tool_call_id)) is not None:
+            text = UNKNOWN if call.tool_call_id in ledger.started else approvals.DENIED_BY_NEW_MESSAGE
+            result = ev.tool_result_for(request, [ev.text_block(text)], is_error=True, call_id=call.tool_call_id)
+            events.append(threads.in_thread(result, thread.id))
+    return [*events, threads.idle(thread.id, thread.agent_name, thread.usage)]
+
+
 def _missing_result_text(call: ToolCallPart) -> str:
     if call.tool_name == ASK_USER:
         return NO_CLIENT_RESULT
-    is_builtin = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp_servers.PREFIX)
+    is_builtin = call.tool_name in {*BUILT_IN_TOOLS, threads.SUBAGENT_TOOL} or call.tool_name.startswith(
+        mcp_servers.PREFIX
+    )
     return UNFINISHED if is_builtin else NO_CLIENT_RESULT
 
 

@@ -348,15 +348,21 @@ class Turns:
 
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
         """Returns whether the turn must stop. This is also true if an earlier attempt consumed the interrupt and was
-        lost before it stopped.
+        lost before it stopped. Interrupts of one thread are consumed too.
         """
         rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
-        if rows:
-            return True, await self._append_interrupts(None, claim, rows)
+        positions = await self._append_interrupts(None, claim, rows)
+        whole_turn = {None, threads.primary_id(claim.session_id)}
+        if any(row["body"].get(threads.THREAD_ID) in whole_turn for row in rows):
+            return True, positions
         # A step is interrupted only by a message that was sent while it ran, not by one behind it in the queue.
         since = claim.controls_seq if claim.step is None else claim.first_seq
         wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, since)
-        return bool(wanted and wanted["wanted"]), ()
+        return bool(wanted and wanted["wanted"]), positions
+
+    async def interrupted_threads(self, claim: Claim) -> Sequence[str]:
+        rows = await self._database.fetch("interrupted_threads", claim.session_id, claim.first_seq)
+        return [row["thread_id"] for row in rows]
 
     async def _claim_late_interrupts(
         self, connection: Connection, claim: Claim

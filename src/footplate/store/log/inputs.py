@@ -18,6 +18,7 @@ from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.approvals import (
     DECIDED_BY_TIMEOUT,
+    DECIDED_BY_TURN,
     MAX_EDIT_CHARACTERS,
     ApprovalPolicy,
     InputEdit,
@@ -45,6 +46,8 @@ _SENT_FIELDS: Final = {
     events.USER_TOOL_CONFIRMATION: ("result", "deny_message", "updated_input", "session_rule"),
 }
 """The fields of a decision or a reply that its author sends. The server adds the author."""
+
+_INTERRUPTED: Final = "The user interrupted the subagent that made this call."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ async def append_inputs(
         raise NotFound("session", session_id)
     check_accepts(head, "events")
     pending = await _load_pending_calls(connection, head, inputs)
+    await _check_threads(connection, session_id, inputs)
     decisions = await _load_decisions(connection, objects, session_id, inputs, pending)
     repeated = {
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
@@ -108,12 +112,14 @@ async def append_inputs(
     if limits is not None:
         steps = sum(plan.step for plan in plans)
         await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=steps)
-    accepted = await _write_plans(connection, objects, principal, head, plans)
-    await _record_decisions(connection, principal, session_id, new_decisions)
-    await _record_replies(connection, principal, session_id, [plan.event for plan in plans])
+    closing = _close_interrupted_calls(head, plans, pending)
+    accepted = await _write_plans(connection, objects, principal, head, [*plans, *closing])
+    closed = [plan.event for plan in closing if plan.event.type == events.USER_TOOL_CONFIRMATION]
+    await _record_decisions(connection, principal, session_id, [*new_decisions, *closed])
+    await _record_replies(connection, principal, session_id, [plan.event for plan in (*plans, *closing)])
     new = iter(accepted.positions)
     positions = [repeated.get(number) or next(new) for number in range(len(inputs))]
-    return replace(accepted, positions=positions, cancels_children=waits_for_group)
+    return replace(accepted, positions=[*positions, *new], cancels_children=waits_for_group)
 
 
 def check_accepts(head: Row, noun: str) -> None:
@@ -136,7 +142,8 @@ async def _load_pending_calls(
     """Returns the pending calls by id. Includes those of a turn that still runs, because a client may respond to a call
     as soon as it is in the log.
     """
-    if head["turn_id"] is None or all(item.type not in _CALL_RESPONSES for item in inputs):
+    may_close = [item.type in _CALL_RESPONSES or _interrupted_thread(item) is not None for item in inputs]
+    if head["turn_id"] is None or not any(may_close):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
     return {
@@ -150,9 +157,53 @@ async def _load_pending_calls(
 async def _waits_for_group(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
     """Whether an interrupt among the inputs meets a turn that waits for a group of sessions."""
     is_parked = head["turn_id"] is not None and head["status"] == "idle"
-    if not is_parked or all(item.type != events.USER_INTERRUPT for item in inputs):
+    whole_turn = {None, threads.primary_id(head["session_id"])}
+    interrupts = [item for item in inputs if item.type == events.USER_INTERRUPT]
+    if not is_parked or all(_interrupted_thread(item) not in whole_turn for item in interrupts):
         return False
     return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
+
+
+def _interrupted_thread(item: Input) -> str | None:
+    """Returns the thread of a subagent that this input interrupts. None: it interrupts the turn, or nothing."""
+    thread_id = item.body.get(threads.THREAD_ID) if item.type == events.USER_INTERRUPT else None
+    return thread_id if isinstance(thread_id, str) else None
+
+
+async def _check_threads(connection: Connection, session_id: str, inputs: Sequence[Input]) -> None:
+    """Raises `InvalidRequest` for an interrupt of a thread that the session does not have."""
+    for number, item in enumerate(inputs):
+        thread_id = _interrupted_thread(item)
+        if thread_id in {None, threads.primary_id(session_id)}:
+            continue
+        if not await connection.fetchval(SQL["has_thread"], session_id, thread_id):
+            raise InvalidRequest(
+                f"This session has no thread with the ID {thread_id!r}.",
+                field=f"events.{number}.{threads.THREAD_ID}",
+                help_text="Use an ID from the session's list of threads, or omit the field to interrupt all threads.",
+            )
+
+
+def _close_interrupted_calls(
+    head: Row, plans: Sequence[_InputPlan], pending: dict[str, _AwaitedResponse]
+) -> list[_InputPlan]:
+    """Closes the pending calls of interrupted threads while the turn is parked, so that it resumes without them. A
+    running turn closes them itself.
+    """
+    interrupted = {_interrupted_thread(plan.source) for plan in plans if plan.processed} - {None}
+    closing = []
+    for call_id, awaited in pending.items():
+        if awaited.thread_id not in interrupted or head["status"] != "idle" or awaited.waits_for_sessions:
+            continue
+        name, _ = _CALL_RESPONSES[awaited.type]
+        body: JsonObject = {name: call_id}
+        if awaited.type == events.USER_TOOL_CONFIRMATION:
+            body |= {"result": "deny", "deny_message": _INTERRUPTED, "decided_by": DECIDED_BY_TURN}
+        else:
+            body |= {"content": [events.text_block(_INTERRUPTED)], "is_error": True, "answered_by": DECIDED_BY_TURN}
+        event = threads.in_thread(Event(awaited.type, body), awaited.thread_id)
+        closing.append(_InputPlan(event, Input(type=event.type, body=body), processed=True, wake=True))
+    return closing
 
 
 async def _load_decisions(

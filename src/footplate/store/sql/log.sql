@@ -134,7 +134,7 @@ where h.session_id = $1 and h.organisation = $2
 -- name: events_ascending
 -- Times are processing times, as in the reference API, so an input that is still queued is in no time range. For a fork,
 -- events after $10 do not belong to its history. $11 is a subagent's thread. Without it the query reads the primary thread:
--- all events that are not a subagent's own, events about threads, and approval requests. Reading bodies for that triples
+-- all events that are not a subagent's own, events about threads, calls that wait for the client, responses and interrupts. Reading bodies for that triples
 -- the time of a page, so it is skipped for sessions without threads. $12: with types that the reference API does not have.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
@@ -144,7 +144,8 @@ where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq 
   and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
-           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_')
+                or e.type in ('user.tool_confirmation', 'agent.custom_tool_use', 'user.custom_tool_result', 'user.interrupt')
                 or e.type in ('agent.tool_use', 'agent.mcp_tool_use') and e.body ->> 'evaluated_permission' = 'ask' end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
@@ -162,7 +163,8 @@ where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::b
   and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
-           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_')
+                or e.type in ('user.tool_confirmation', 'agent.custom_tool_use', 'user.custom_tool_result', 'user.interrupt')
                 or e.type in ('agent.tool_use', 'agent.mcp_tool_use') and e.body ->> 'evaluated_permission' = 'ask' end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)

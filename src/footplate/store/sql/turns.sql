@@ -271,6 +271,17 @@ where e.session_id = $1 and e.seq >= $2 and e.type = 'user.interrupt' and e.ref_
   and (t.seq is null or t.turn_id = $3)
 order by e.seq
 
+-- name: interrupted_threads
+-- The threads of subagents that a person has interrupted since this turn began.
+select distinct body ->> 'session_thread_id' as thread_id from events
+where session_id = $1 and seq >= $2 and type = 'user.interrupt' and ref_seq is null and body ->> 'session_thread_id' is not null
+
+-- name: has_thread
+select exists (
+    select from events
+    where session_id = $1 and type = 'session.thread_created' and body ->> 'session_thread_id' = $2
+)
+
 -- name: wants_interrupt
 select exists (
     select from steps where session_id = $1 and state = 'pending' and when_busy = 'interrupt' and position >= $2

@@ -58,6 +58,7 @@ class SessionRunner:
     harness: ClaudeHarness = field(default_factory=ClaudeHarness)
     log: MemoryLog = field(default_factory=MemoryLog)
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
+    thread_interrupts: dict[str, asyncio.Event] = field(default_factory=dict)
     steering: list[SteerMessage] = field(default_factory=list)
     warm_process: WarmProcess | None = None
     keeps_warm: bool = False
@@ -169,6 +170,7 @@ class SessionRunner:
             environment=environment,
             gate=self.gate,
             interrupt=self.interrupt,
+            thread_interrupt=lambda thread_id: self.thread_interrupts.setdefault(thread_id, asyncio.Event()),
             claim_steering=claim,
             handover=self.handover,
             warm_process=warm_process,

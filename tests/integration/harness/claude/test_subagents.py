@@ -264,3 +264,17 @@ async def test_an_interrupt_ends_the_thread(runner: SessionRunner) -> None:
     assert own[-1].type == threads.IDLE
     assert [event.body["is_error"] for event in own if event.type == ev.AGENT_TOOL_RESULT] == [True]
     assert (await runner.run_turn("Go on. [[script:short]]")).text == "Short."
+
+
+async def test_an_interrupt_of_one_thread_stops_only_that_thread(runner: SessionRunner) -> None:
+    runner.begin_turn("Wait. [[script:lost]]")
+    running = asyncio.create_task(runner.run_attempt())
+    await wait_until_it_ran(runner)
+    (thread_id,) = thread_ids(runner)
+    runner.thread_interrupts[thread_id].set()
+    outcome = await asyncio.wait_for(running, 20)
+    assert (outcome.status, outcome.text) == (TurnStatus.COMPLETED, "After it.")
+    own = list_thread_events(runner, thread_id)
+    assert own[-1].type == threads.IDLE
+    assert [event.body["is_error"] for event in own if event.type == ev.AGENT_TOOL_RESULT] == [True]
+    assert (await runner.run_turn("Go on. [[script:short]]")).text == "Short."

@@ -112,12 +112,11 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
 
 async def _embed_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
     """Adds the current definition of each subagent to the snapshot."""
-    multiagent.check_harness(snapshot, services.default_harness, where="agent.")
     references = multiagent.read_stored_references(snapshot)
     if not references:
         return snapshot
     members = [await services.reads.agent(principal, *reference) for reference in references]
-    multiagent.check_members(members)
+    multiagent.check_definition(snapshot, members, services.default_harness, where="agent.")
     return {
         **snapshot,
         "multiagent": multiagent.embed_members([agents.snapshot_agent(member, {}) for member in members]),

@@ -1,14 +1,14 @@
 """Wire models of agents: request bodies, session and turn overrides, the stored definition, and the response."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
 
 from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, normalise_servers
-from footplate.api.wire.agent.multiagent import Multiagent
-from footplate.api.wire.agent.multiagent import check_harness as check_subagents
+from footplate.api.wire.agent.multiagent import Multiagent, build_stored_references
+from footplate.api.wire.agent.multiagent import check_definition as check_subagents
 from footplate.api.wire.agent.tools import Tools, normalise_tools
 from footplate.api.wire.policy.permissions import OwnPermissions
 from footplate.api.wire.request_base import (
@@ -189,12 +189,12 @@ def check_definition(definition: JsonObject, *, where: str = "") -> JsonObject:
 
 
 def make_agent_update(
-    body: AgentUpdate, multiagent: JsonObject | None, *, default_harness: str
+    body: AgentUpdate, members: Sequence[Agent] | None, *, default_harness: str
 ) -> Callable[[Agent], Agent]:
-    """Returns the function that applies the update. `multiagent` has its agents already resolved to versions."""
+    """Returns the function that applies the update. `members`: the agents of the new `multiagent`."""
     fields = normalise_definition_fields(body)
     if "multiagent" in body.model_fields_set:
-        fields["multiagent"] = multiagent
+        fields["multiagent"] = build_stored_references(members)
 
     def change(agent: Agent) -> Agent:
         new_fields = {**fields}
@@ -204,7 +204,7 @@ def make_agent_update(
         if "metadata" in body.model_fields_set:
             metadata = merge_metadata(agent.metadata, body.metadata) if body.metadata is not None else {}
         definition = check_definition(merge_definition(agent.definition, new_fields))
-        check_subagents(definition, default_harness)
+        check_subagents(definition, members, default_harness)
         return replace(
             agent,
             name=body.name if "name" in body.model_fields_set else agent.name,

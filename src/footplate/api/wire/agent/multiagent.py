@@ -9,10 +9,13 @@ from pydantic_core import PydanticCustomError
 from footplate.api.wire.request_base import UNSUPPORTED, Body, Id, Version
 from footplate.domain.agents.agents_and_config import CUSTOM_TOOL_TYPE, Agent
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_objects
 
-SUBAGENT_HARNESSES: Final = frozenset({"claude"})
+SUBAGENT_HARNESSES: Final = frozenset({"claude", "native"})
 """Harnesses that support subagents."""
+_CLAUDE: Final = "claude"
+_CLAUDE_LACKS: Final = ("mcp_servers", "model_parameters", "custom tools")
+"""What subagents of Claude Code cannot have."""
 MAX_AGENTS: Final = 20
 _FIELD: Final = "multiagent"
 _RESERVED: Final = frozenset({"fork"})
@@ -72,25 +75,44 @@ def list_members(multiagent: Coordinator) -> list[tuple[str, int | None]]:
     return [(one, None) if isinstance(one, str) else (one.id, one.version) for one in multiagent.agents]
 
 
-def build_stored_references(members: Sequence[Agent]) -> JsonObject:
+def build_stored_references(members: Sequence[Agent] | None) -> JsonObject | None:
     """Returns the stored form, in which each agent has a fixed version."""
-    check_members(members)
-    return {
-        "type": "coordinator",
-        "agents": [{"type": "agent", "id": member.id, "version": member.version} for member in members],
-    }
+    return (
+        None
+        if members is None
+        else {
+            "type": "coordinator",
+            "agents": [{"type": "agent", "id": member.id, "version": member.version} for member in members],
+        }
+    )
 
 
-def check_members(members: Sequence[Agent]) -> None:
-    """Raises `InvalidRequest` for agents that cannot be subagents."""
+def check_definition(
+    definition: JsonObject, members: Sequence[Agent] | None, default_harness: str, *, where: str = ""
+) -> None:
+    """Raises `InvalidRequest` if the agent cannot have subagents, or not these. `members`: None if they do not change;
+    a new session checks them again.
+    """
+    harness = str(definition.get("harness") or default_harness)
+    if definition.get(_FIELD) is not None and harness not in SUBAGENT_HARNESSES:
+        raise InvalidRequest(
+            f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
+            field=f"{where}{_FIELD}",
+            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))} for this agent, or "
+            f"omit `{_FIELD}`.",
+        )
+    members = members or ()
     for index, member in enumerate(members):
-        for reason, advice in _find_objections(member, members[:index]):
-            path = f"{_FIELD}.agents.{index}"
+        for reason, advice in _find_objections(definition, harness, member, members[:index]):
+            path = f"{where}{_FIELD}.agents.{index}"
             raise InvalidRequest(f"{path}: {member.id} {reason}", field=path, help_text=advice)
 
 
-def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
-    definition, name = member.definition, member.name
+def _find_objections(
+    definition: JsonObject, harness: str, member: Agent, earlier: Sequence[Agent]
+) -> Iterator[tuple[str, str]]:
+    """`definition`, `harness`: of the agent that uses this member."""
+    name = member.name
     if member.archived_at is not None:
         yield "is archived", "Choose another agent."
     if any(other.id == member.id for other in earlier):
@@ -99,30 +121,37 @@ def _find_objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[
         yield f"has the same name as another agent, {name!r}", "The model selects agents by name: use distinct names."
     if name in _RESERVED:
         yield f"has the name {name!r}, which Claude Code reserves", "Rename the agent."
-    if definition.get(_FIELD) is not None:
+    if member.definition.get(_FIELD) is not None:
         yield "has subagents itself", "Subagents cannot be nested: choose an agent without `multiagent`."
-    if (harness := definition.get("harness")) is not None and harness not in SUBAGENT_HARNESSES:
+    if (own_harness := member.definition.get("harness")) is not None and own_harness != harness:
         yield (
-            f"uses the harness {harness!r}, which does not support subagents",
-            "Subagents run inside Claude Code. Remove `harness` from this agent, or choose another agent.",
+            f"uses the harness {own_harness!r}, but subagents run in the harness of their agent, {harness!r}",
+            "Remove `harness` from this agent, or choose another agent.",
         )
-    tools = definition.get("tools")
-    custom = [tool for tool in (tools if isinstance(tools, list) else []) if union_tag(tool) == CUSTOM_TOOL_TYPE]
-    more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
-    for feature, found in {**more, "custom tools": custom}.items():
-        if found:
-            yield f"has {feature}, which subagents do not support", f"Choose an agent without {feature}."
+    yield from _find_unsupported_features(definition, harness, member)
 
 
-def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:
-    harness = definition.get("harness") or default_harness
-    if definition.get(_FIELD) is not None and harness not in SUBAGENT_HARNESSES:
-        raise InvalidRequest(
-            f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
-            field=f"{where}{_FIELD}",
-            help_text=f"Choose the harness {' or '.join(sorted(SUBAGENT_HARNESSES))!r} for this agent, or "
-            f"omit `{_FIELD}`.",
-        )
+def _find_unsupported_features(definition: JsonObject, harness: str, member: Agent) -> Iterator[tuple[str, str]]:
+    own = member.definition
+    custom = [tool for tool in as_objects(own.get("tools")) if tool.get("type") == CUSTOM_TOOL_TYPE]
+    found = {
+        "mcp_servers": own.get("mcp_servers"),
+        "model_parameters": own.get("model_parameters"),
+        "custom tools": custom,
+    }
+    for feature in _CLAUDE_LACKS if harness == _CLAUDE else ():
+        if found[feature]:
+            yield (
+                f"has {feature}, which subagents of Claude Code do not support",
+                f"Choose an agent without {feature}, or the harness 'native'.",
+            )
+    urls = {server.get("name"): server.get("url") for server in as_objects(definition.get("mcp_servers"))}
+    for server in as_objects(own.get("mcp_servers")):
+        if (name := server.get("name")) in urls and urls[name] != server.get("url"):
+            yield (
+                f"has another MCP server with the name {name!r}",
+                "The rules of the agent apply to the servers of its subagents by name: use distinct names.",
+            )
 
 
 def read_stored_references(definition: JsonObject) -> list[tuple[str, int]]:

@@ -7,12 +7,14 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_fields
 from footplate.api.wire.policy.permissions import AllowRule
-from footplate.api.wire.request_base import Body, Context, Id, Parameters, Text, Unsupported, UtcTime, dump_sent_fields
+from footplate.api.wire.request_base import Body, Context, Id, Parameters, Text, UtcTime, dump_sent_fields
 from footplate.api.wire.session.content import MessageContent, ResultContent
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.roles import Permission
+from footplate.domain.policy.approvals import DECIDED_BY_TURN
 from footplate.domain.ports.api import AcceptedInputs, Input
 from footplate.domain.sessions import events
+from footplate.domain.sessions.threads import THREAD_ID
 from footplate.domain.sessions.turns import WhenBusy
 
 MAX_EVENTS: Final = 1000
@@ -88,10 +90,13 @@ class UserMessage(Body):
 
 class UserInterrupt(Body):
     type: Literal["user.interrupt"]
-    session_thread_id: Unsupported = None
+    session_thread_id: Annotated[
+        Id | None, Field(description="Stops only this thread of a subagent. Default: the turn with all its threads.")
+    ] = None
 
     def to_input(self) -> Input:
-        return Input(type=events.USER_INTERRUPT, body={})
+        body: JsonObject = {} if self.session_thread_id is None else {THREAD_ID: self.session_thread_id}
+        return Input(type=events.USER_INTERRUPT, body=body)
 
 
 class UserCustomToolResult(Body):
@@ -161,12 +166,18 @@ def to_inputs(sent: Sequence[UserEvent]) -> list[Input]:
 
 def serialize_sent_events(accepted: AcceptedInputs) -> list[Json]:
     """Returns the sent events in their latest state, each once, without events that the server added."""
-    latest = {position.event.id: events.to_wire(position) for position in accepted.positions if _is_input(position)}
+    sent = [position for position in accepted.positions if _is_input(position)]
+    latest = {position.event.id: events.to_wire(position) for position in sent}
     return list(latest.values())
 
 
 def _is_input(position: events.Position) -> bool:
-    return position.event.type.startswith("user.")
+    """Whether a client sent the event. Calls that an interrupt closes are decided by the turn."""
+    body = position.event.body
+    return position.event.type.startswith("user.") and DECIDED_BY_TURN not in {
+        body.get("decided_by"),
+        body.get("answered_by"),
+    }
 
 
 WithExtensions = Annotated[

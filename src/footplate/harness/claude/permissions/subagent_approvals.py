@@ -12,6 +12,7 @@ import structlog
 
 from footplate.domain.errors import Fenced, FootplateError
 from footplate.domain.ports.harness import TurnContext
+from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 
 log = structlog.get_logger(__name__)
@@ -22,6 +23,7 @@ CANNOT_WAIT: Final = (
 )
 SUBAGENT_ENDED: Final = "The subagent that made this call ended before the call was approved."
 _INTERRUPTED: Final = "The user interrupted the turn."
+_THREAD_INTERRUPTED: Final = "The user interrupted the subagent."
 _WORKER_STOPPING: Final = "The worker is stopping, which ends the subagent."
 _POLL_SECONDS: Final = 0.5
 
@@ -47,7 +49,7 @@ class SubagentApprovals:
         self._held_ids.add(use.id)
         await self._approvals.announce(use)
         until = time.monotonic() + self._hold_seconds
-        while (reason := self._end_reason(until)) is None:
+        while (reason := self._end_reason(until, use)) is None:
             if (decision := await self._find_decision(use)) is not None:
                 break
             await asyncio.sleep(_POLL_SECONDS)
@@ -77,10 +79,13 @@ class SubagentApprovals:
             )
             return None
 
-    def _end_reason(self, until: float) -> str | None:
+    def _end_reason(self, until: float, use: Event) -> str | None:
         """Why the wait is over, for the model and for a person who decides too late. None: keep waiting."""
         if self._turn.interrupt.is_set():
             return _INTERRUPTED
+        thread_id = use.body.get(threads.THREAD_ID)
+        if isinstance(thread_id, str) and self._turn.thread_interrupt(thread_id).is_set():
+            return _THREAD_INTERRUPTED
         if self._turn.handover.is_set():
             return _WORKER_STOPPING
         if self._is_over:

@@ -90,6 +90,10 @@ class TurnRecorder:
         self._request = ev.model_request_start(repository=repository)
         await self._turn.log.append([*events, self._request], entries=entries)
 
+    def take_interrupted_subagents(self) -> list[str]:
+        """The CLI's ids of the subagents that the user interrupted since the last call."""
+        return self._subagents.take_interrupted()
+
     def handle_message(self, message: object) -> None:
         """Handles the CLI's messages, in order. Never blocks."""
         fact = sdk_message_parser.read_message(message)

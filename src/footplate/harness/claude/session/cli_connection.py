@@ -167,6 +167,12 @@ class CliConnection:
         with _translate_errors(self._transport):
             await self._client.interrupt()
 
+    async def stop_subagent(self, agent_id: str) -> None:
+        """Stops one subagent. The call that started it gets a result, and the CLI goes on."""
+        assert self._client is not None
+        with _translate_errors(self._transport):
+            await self._client.stop_task(agent_id)
+
     async def wait_for_result(self) -> RunEnded:
         """Waits until the CLI finishes its current work, and returns the result."""
         assert self._messages is not None

@@ -22,8 +22,6 @@ from footplate.harness.claude.transcripts import sdk_message_parser, transcript_
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ContextCompacted, ResponseLine, ToolResults
 from footplate.harness.recovery_text import UNFINISHED
 
-_ALLOWED_PARAMETERS: Final = frozenset({"description", "prompt", "subagent_type"})
-"""Parameters that the call may have. Others would override the subagent's definition."""
 _MAX_KNOWN: Final = 1000
 _SUBPATH_PREFIX: Final = "subagents/agent-"
 
@@ -32,15 +30,7 @@ def refusal_reason(call: Call, known: Sequence[agents_and_config.Subagent]) -> s
     """Why the subagent is not started, as a message for the model. None if it may start."""
     if call.name not in SUBAGENT_TOOLS:
         return None
-    names = [agent.name for agent in known]
-    if call.input.get("subagent_type") not in names:
-        return f"This subagent does not exist. Set `subagent_type` to one of: {', '.join(names)}."
-    unsupported = sorted(name for name, value in call.input.items() if name not in _ALLOWED_PARAMETERS and value)
-    if unsupported:
-        return (
-            f"These subagent parameters cannot be set in a call: {', '.join(unsupported)}. Remove them and try again."
-        )
-    return None
+    return threads.subagent_refusal(call.input, [agent.name for agent in known])
 
 
 class TurnSubagents:
@@ -59,6 +49,18 @@ class TurnSubagents:
     def calls_of(self, agent_id: str) -> ThreadCalls | None:
         subagent = self._by_call.get(self._starting_calls.get(agent_id, ""))
         return subagent.calls if subagent is not None else None
+
+    def take_interrupted(self) -> list[str]:
+        """The CLI's ids of the subagents whose threads were interrupted since the last call."""
+        call_ids = {call_id: agent_id for agent_id, call_id in self._starting_calls.items()}
+        found = [
+            (subagent, call_ids[call_id])
+            for call_id, subagent in self._by_call.items()
+            if call_id in call_ids and subagent.is_interrupted and not subagent.has_ended and not subagent.is_stopping
+        ]
+        for subagent, _ in found:
+            subagent.is_stopping = True
+        return [agent_id for _, agent_id in found]
 
     def start(self, call: Call) -> list[Event]:
         """The events of a started subagent. Empty if the call does not start one."""
@@ -107,6 +109,9 @@ class Subagent:
         self.has_last_line = False
         """Whether the transcript has its last line."""
         self.has_ended = False
+        self.is_stopping = False
+        """Whether the CLI was asked to stop this subagent."""
+        self._thread_interrupt = turn.thread_interrupt(self.thread_id)
         self._call = call
         self._primary = threads.primary_id(turn.session_id)
         self._interrupt = turn.interrupt
@@ -126,6 +131,11 @@ class Subagent:
             threads.sent(prompt, self.thread_id, self.name),
             *self._in_thread(threads.received(prompt, self._primary, None), self._request),
         ]
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user interrupted only this subagent."""
+        return self._thread_interrupt.is_set()
 
     def add_line(self, entry: Entry) -> None:
         self.pending_entries.append(entry)

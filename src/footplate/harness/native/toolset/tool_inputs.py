@@ -1,14 +1,17 @@
 """Pydantic models of the built-in tools' inputs. They define the JSON schema for the model and validate its calls."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_ai.tools import ToolDefinition
 
+from footplate.domain.agents.agents_and_config import Subagent
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import questions
+from footplate.domain.sessions.threads import SUBAGENT_TOOL
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpTool
@@ -133,6 +136,16 @@ class AskUser(ToolInput):
         return self
 
 
+class CallSubagent(ToolInput):
+    """Give a task to another agent. It works in the same files, with its own instructions and tools, and does not see
+    this conversation. Its last message is the result. Agents that you call together work one after the other.
+    """
+
+    description: str | None = Field(None, description="The task in a few words.")
+    prompt: str = Field(description="The complete task: the agent knows nothing else.")
+    subagent_type: str = Field(description="The name of the agent.")
+
+
 TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "bash": Bash,
     "read": Read,
@@ -161,6 +174,15 @@ def tool_definition(name: str) -> ToolDefinition:
 def mcp_tool_definition(tool: "McpTool") -> ToolDefinition:
     """The definition of an MCP server's tool."""
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.input_schema)
+
+
+def subagent_tool_definition(subagents: Sequence[Subagent]) -> ToolDefinition:
+    """The definition of the tool with which the model gives work to these agents."""
+    listed = "\n".join(f"- {agent.name}: {agent.description or 'no description'}" for agent in subagents)
+    schema = _input_schema(CallSubagent)
+    schema["properties"]["subagent_type"]["enum"] = [agent.name for agent in subagents]
+    text = " ".join((CallSubagent.__doc__ or "").split())
+    return ToolDefinition(name=SUBAGENT_TOOL, description=f"{text}\n\nAgents:\n{listed}", parameters_json_schema=schema)
 
 
 def _input_schema(model: type[ToolInput]) -> dict[str, Any]:
