@@ -150,7 +150,7 @@ def _figure(found: dict[str, _Batch], total: int, seconds: float, bare_seconds: 
     is_fair, is_fast = growth <= _MAX_WAIT, rate >= _MIN_RATE
     return Figure(
         headline=f"{completed} of {total} jobs ended; small batches waited {growth:.2f} times their share",
-        summary=f"{total} jobs of three organisations, {len(found[_NOISY].results)} of them of one: {completed} completed "
+        summary=f"{total} jobs of three organisations, {len(found[_NOISY].results)} of one: {completed} completed "
         f"in {seconds:.0f} s. The p95 of the waits of the small batches is {growth:.2f} times that with a third of the "
         f"slots reserved (at most {_MAX_WAIT:g}), and {found[_NOISY].p95_wait:.1f} s in the large one. The rate is "
         f"{rate:.2f} times that of bare Temporal (at least {_MIN_RATE:g}).",
