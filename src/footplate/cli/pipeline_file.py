@@ -7,7 +7,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import yaml
 from pydantic import (
@@ -21,16 +21,19 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.sessions import step_references, steps
+from footplate.domain.sessions import groups, step_references, steps
 from footplate.gate.shell import step_references as shell_references
 
 MAX_STEPS: Final = 100
 """As many as one request can add, so that all of them are added or none."""
-_KINDS: Final = ("prompt", "shell", "external")
+_KINDS: Final = ("prompt", "shell", "external", "parallel")
 _FIELDS: Final = (*_KINDS, "name", "if", "on_failure", "attempts", "timeout", "ends_session")
+_PARALLEL_FIELDS: Final = (*_FIELDS, "max_running", "wait_for", "branches", "check")
+_SESSION_FIELDS: Final = ("name", "title", "agent", "prompt", "shell", "steps")
 
 
 class InvalidPipeline(Exception):
@@ -66,12 +69,13 @@ _Condition = Annotated[
 ]
 
 
+_Name = Annotated[str, StringConstraints(pattern=f"^{step_references.NAME_PATTERN}$")]
+
+
 class _PipelineStep(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    name: Annotated[str, StringConstraints(pattern=f"^{step_references.NAME_PATTERN}$")] | None = Field(
-        default=None, description="Later steps refer to the result by this name."
-    )
+    name: _Name | None = Field(default=None, description="Later steps refer to the result by this name.")
     condition: _Condition | None = Field(
         default=None, alias="if", description="A CEL expression over `steps`. The step is skipped if it is false."
     )
@@ -132,6 +136,80 @@ class ExternalStep(_PipelineStep):
     external: _Text = Field(description="What a client has to do. The session waits until it submits the result.")
 
 
+class PipelineSession(BaseModel):
+    """A session of a parallel step."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: _Name | None = Field(default=None, description="The name in the result of the step.")
+    title: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
+    agent: str | None = Field(default=None, description="The ID of an agent. Without it, the agent of the session.")
+    prompt: _Text | None = Field(default=None, description="A message to the agent.")
+    shell: _Command | None = Field(default=None, description="A command in the environment of the new session.")
+    steps: Annotated[list["SessionStep"], Field(min_length=1, max_length=20)] | None = Field(
+        default=None, description="Several steps, which can refer to each other."
+    )
+
+    @model_validator(mode="after")
+    def _check_work(self) -> Self:
+        if sum(work is not None for work in (self.prompt, self.shell, self.steps)) != 1:
+            raise ValueError("a session must have exactly one of the fields prompt, shell and steps")
+        return self
+
+    def to_wire(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in _SESSION_FIELDS if name != "steps"}
+        sent = {name: value for name, value in fields.items() if value is not None}
+        return sent if self.steps is None else {**sent, "steps": [step.to_wire() for step in self.steps]}
+
+
+class ParallelStep(_PipelineStep):
+    _kind = "parallel"
+    _text_field = "sessions"
+    parallel: Annotated[list[PipelineSession], Field(min_length=1, max_length=groups.MAX_MEMBERS)] = Field(
+        description="Sessions that run at the same time, each with its own copy of the files."
+    )
+    max_running: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=groups.DEFAULT_MAX_RUNNING, description="How many sessions run at a time."
+    )
+    wait_for: Literal["all", "first_success"] = Field(
+        default="all", description="`first_success`: the others are cancelled when the first one has completed."
+    )
+    branches: Literal["none", "merge", "best"] = Field(
+        default="none",
+        description="`merge` merges the files of the sessions in order. `best` takes those of the first session whose "
+        "`check` succeeds.",
+    )
+    check: _Command | None = Field(default=None, description="The command that decides for `branches: best`.")
+
+    @property
+    def text(self) -> str:
+        return "\n".join(session.prompt or session.shell or "" for session in self.parallel)
+
+    @field_validator("check")
+    @classmethod
+    def _check_check(cls, check: str | None, info: ValidationInfo) -> str | None:
+        if check is not None and info.data.get("branches", "best") != "best":
+            raise ValueError("only a step with `branches: best` has a check")
+        return check
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        if self.branches == "best" and self.check is None:
+            raise ValueError("a step with `branches: best` must have a check")
+        if self.timeout is not None:
+            raise ValueError("a parallel step has no timeout")
+        return self
+
+    def to_wire(self) -> dict[str, Any]:
+        options = {name: getattr(self, name) for name in ("max_running", "wait_for", "branches", "check")}
+        sessions = [session.to_wire() for session in self.parallel]
+        return {
+            **super().to_wire(),
+            "sessions": sessions,
+            **{name: value for name, value in options.items() if value is not None},
+        }
+
+
 def _find_kind(step: object) -> str | None:
     kinds = [kind for kind in _KINDS if isinstance(step, dict) and kind in step]
     return _tag(kinds[0]) if len(kinds) == 1 else None
@@ -142,16 +220,30 @@ def _tag(kind: str) -> str:
     return f"{kind} step"
 
 
-PipelineStep = Annotated[
+SessionStep = Annotated[
     Annotated[PromptStep, Tag(_tag("prompt"))]
     | Annotated[ShellStep, Tag(_tag("shell"))]
     | Annotated[ExternalStep, Tag(_tag("external"))],
     Discriminator(
         _find_kind,
         custom_error_type="step_kind",
-        custom_error_message="a step must have exactly one of the fields prompt, shell and external",
+        custom_error_message="a step of a session must have exactly one of the fields prompt, shell and external",
     ),
 ]
+PipelineStep = Annotated[
+    Annotated[PromptStep, Tag(_tag("prompt"))]
+    | Annotated[ShellStep, Tag(_tag("shell"))]
+    | Annotated[ExternalStep, Tag(_tag("external"))]
+    | Annotated[ParallelStep, Tag(_tag("parallel"))],
+    Discriminator(
+        _find_kind,
+        custom_error_type="step_kind",
+        custom_error_message="a step must have exactly one of the fields prompt, shell, external and parallel",
+    ),
+]
+
+
+PipelineSession.model_rebuild()
 
 
 class Pipeline(BaseModel):
@@ -246,14 +338,28 @@ def _place(path: str, mark: Any) -> str:
     return f"{path}:1:1" if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
 
 
+def _noun(field: str) -> str:
+    return "session" if field == "parallel" else "step"
+
+
+def _fields_at(location: Sequence[Any]) -> Sequence[str]:
+    """Returns the fields that may be at the place of an unknown one."""
+    if len(location) == 1:
+        return ("steps",)
+    in_session = location[-3:-2] == ("parallel",)
+    return _SESSION_FIELDS if in_session else _PARALLEL_FIELDS if _tag("parallel") in location else _FIELDS
+
+
 def _describe(error: Any) -> str:
     field, kind, message = str(error["loc"][-1]), error["type"], str(error["msg"])
     if kind == "extra_forbidden":
-        fields = ["steps"] if len(error["loc"]) == 1 else _FIELDS
+        fields = _fields_at(error["loc"])
         close = difflib.get_close_matches(field, fields, 1)
         return f"there is no field {field}. " + (f"Did you mean {close[0]}?" if close else f"Use {', '.join(fields)}.")
     if kind == "value_error":
-        return f"{field}: {message.removeprefix('Value error, ')}"
+        text = message.removeprefix("Value error, ")
+        is_field = isinstance(error["loc"][-1], str) and " " not in field
+        return f"{field}: {text}" if is_field else text
     described = {
         "step_kind": message,
         "missing": f"{field} is missing",
@@ -261,8 +367,8 @@ def _describe(error: Any) -> str:
         "string_pattern_mismatch": f"{field} must be a lower-case letter or an underscore, followed by lower-case "
         "letters, digits and underscores",
         "literal_error": f"{field} must be {error.get('ctx', {}).get('expected', '')}".replace("'", ""),
-        "too_short": f"{field} must have at least one step",
-        "too_long": f"{field} can have at most {MAX_STEPS} steps",
+        "too_short": f"{field} must have at least one {_noun(field)}",
+        "too_long": f"{field} can have at most {error.get('ctx', {}).get('max_length')} {_noun(field)}s",
     }
     return (
         described.get(kind) or f"{field} {message.replace('Input should', 'must', 1).replace('String should', 'must')}"

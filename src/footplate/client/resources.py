@@ -139,9 +139,13 @@ class Sessions:
         statuses: Sequence[str] = (),
         agent_id: str | None = None,
         include_archived: bool | None = None,
+        parent_id: str | None = None,
+        group_id: str | None = None,
     ) -> Pages[Session]:
-        """Newest first."""
+        """Newest first. `parent_id`: only the children of this session."""
         params = {
+            "parent_id": parent_id,
+            "group_id": group_id,
             "limit": limit,
             "agent_id": agent_id,
             "include_archived": include_archived,

@@ -389,6 +389,10 @@ class Session(ResponseModel):
     visibility: Visibility = "organisation"
     team_id: str | None = None
     """The team that can see the session, if the visibility is `team`."""
+    parent_id: str | None = None
+    """The session that started it."""
+    group_id: str | None = None
+    """The sessions that were started together."""
     ends_when_done: bool = False
     """Whether the session ends by itself when its queue is empty."""
     end: SessionEnd | None = None

@@ -8,7 +8,7 @@ from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import ResponseModel
 from footplate.client.transport import Transport
 
-StepKind = Literal["prompt", "shell", "external"]
+StepKind = Literal["prompt", "shell", "external", "parallel"]
 StepState = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 
 
@@ -23,22 +23,26 @@ class StepResult(ResponseModel):
     error_message: str | None = None
     text: str = ""
     """The agent's last message, or the output of a command."""
+    sessions: list[dict[str, Any]] | None = None
+    """The sessions of a parallel step, each with its `outcome`, `text` and `error`."""
 
 
 class Step(ResponseModel):
-    """A step has `content`, `command` or `instructions`, according to its kind."""
+    """A step has `content`, `command`, `instructions` or `sessions`, according to its kind."""
 
     id: str
     session_id: str
     kind: StepKind
     name: str | None = None
     state: StepState
-    waiting_for: Literal["action", "retry"] | None = None
-    """`action`: an approval, or the result of an external step. `retry`: the time of the next attempt."""
+    waiting_for: Literal["action", "sessions", "retry"] | None = None
+    """`action`: an approval, or the result of an external step. `sessions`: those that a parallel step has started.
+    `retry`: the time of the next attempt."""
     sort_key: int
     content: list[dict[str, Any]] | None = None
     command: str | None = None
     instructions: str | None = None
+    sessions: list[dict[str, Any]] | None = None
     condition: str | None = None
     on_failure: Literal["stop", "continue", "retry"] = "stop"
     max_attempts: int = 1
@@ -62,7 +66,8 @@ class Playback(ResponseModel):
     playing: bool
     next_steps: int = 0
     """How many steps a paused session may still start."""
-    pause_reason: Literal["requested", "step_failed"] | None = None
+    pause_reason: Literal["requested", "step_failed", "group"] | None = None
+    """`group`: it starts when another session of its group has ended."""
 
 
 class Steps:
@@ -74,9 +79,9 @@ class Steps:
     ) -> Sequence[Step]:
         """Adds all steps or none, at the end of the queue or before a pending step.
 
-        A step is `{"kind": "shell", "command": …}`, `{"kind": "prompt", "content": …}` or `{"kind": "external",
-        "instructions": …}`, with `name`, `condition`, `on_failure`, `max_attempts`, `timeout_seconds` and
-        `ends_session` if needed.
+        A step is `{"kind": "shell", "command": …}`, `{"kind": "prompt", "content": …}`, `{"kind": "external",
+        "instructions": …}` or `{"kind": "parallel", "sessions": [{"prompt": …}, {"shell": …}]}`, with `name`,
+        `condition`, `on_failure`, `max_attempts`, `timeout_seconds` and `ends_session` if needed.
         """
         body = {"steps": [dict(step) for step in steps], **drop_none(before=before)}
         response = await self._transport.post(f"/v1/sessions/{session_id}/steps", body)

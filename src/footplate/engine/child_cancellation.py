@@ -6,7 +6,8 @@ process may die before.
 
 from collections.abc import Awaitable, Callable
 
-from footplate.domain.ports.engine import Chore, GroupStore, StoppedSessions, Waker
+from footplate.domain.ports.child_store import GroupStore, StoppedSessions
+from footplate.domain.ports.engine import Chore, Waker
 from footplate.engine.wake_sessions import wake_sessions
 
 

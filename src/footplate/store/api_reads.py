@@ -209,6 +209,10 @@ class ApiReads:
             filters["s.agent_version"] = where.agent_version
         if where.statuses:
             filters["h.status"] = [str(status) for status in where.statuses]
+        if where.parent_id is not None:
+            filters["s.group_id in (select id from session_groups where parent_session_id = {})"] = where.parent_id
+        if where.group_id is not None:
+            filters["s.group_id"] = where.group_id
         return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:

@@ -6,15 +6,18 @@ import asyncio
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from footplate.domain.files.snapshots import (
     NO_FILES,
     SCRATCH_TREE,
+    ChildFiles,
     CollectedCommits,
     SessionFiles,
     StoredSnapshot,
+    TreeMerge,
     base_packs_prefix,
     packs_prefix,
 )
@@ -35,6 +38,7 @@ from footplate.trees.checkout import (
     private_dir_path,
 )
 from footplate.trees.delivery.agent_commits import collect_commits
+from footplate.trees.delivery.child_merge import compute_merge
 from footplate.trees.file_locks import hold_lock
 from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
@@ -200,6 +204,20 @@ class SessionTrees(Trees):
         base = None if tree.project is None else tree.project.base_commit
         before = None if last is None else last.snapshot
         return await collect_commits(environment, inside_path, Git(git_dir=self._host_git_dir(tree)), base, before)
+
+    async def merge_child(
+        self, tree: SessionTree, ours: StoredSnapshot | None, child: ChildFiles, *, replaces: bool
+    ) -> TreeMerge:
+        name, git_dir = _tree_name(tree), self._host_git_dir(tree)
+        theirs = child.end.snapshots.get(name)
+        if theirs is None:
+            return TreeMerge()
+        if not git_dir.is_dir():
+            await _create_host_git_dir(git_dir)
+        location = replace(self._locate_tree(replace(tree, session_id=child.session_id), child.end), git_dir=git_dir)
+        child_git_dir = self._host_git_dir(tree, child.session_id)
+        await self._uploader.fetch_objects(replace(location, local_sources=[child_git_dir]), theirs)
+        return await compute_merge(git_dir, ours, child.start.snapshots.get(name), theirs, replaces=replaces)
 
     def mark_for_rebuild(self, organisation: str, session_id: str) -> None:
         """Makes the next turn rebuild the trees, whatever happens to the files now. No turn may be running."""

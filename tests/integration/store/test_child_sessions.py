@@ -42,7 +42,7 @@ async def start(
     group, to_wake = await store(cell).spawn(
         claim, call.id, requests(count), max_running=max_running, wait_for=wait_for
     )
-    assert [session_id for _, session_id in to_wake] == list(group.session_ids[:max_running])
+    assert [session[1] for session in to_wake] == list(group.session_ids[:max_running])
     assert await store(cell).wait(claim, call.id, group.id) is None
     await cell.turns.finish(claim, awaiting(call))
     return claim, call, group

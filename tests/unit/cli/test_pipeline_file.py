@@ -49,10 +49,13 @@ def test_a_file_becomes_steps_of_the_api() -> None:
         ("steps:\n  - shell: [", "p.yaml:2:13: not valid YAML: expected the node content, but found '<stream end>'"),
         ("steps:\n  - shell: a\n    shell: b", "p.yaml:3:5: not valid YAML: shell appears twice"),
         ("a: \x00", "p.yaml: not valid YAML: unacceptable character"),
-        ("steps:\n  - ls", "p.yaml:2:5: a step must have exactly one of the fields prompt, shell and external"),
+        (
+            "steps:\n  - ls",
+            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external and parallel",
+        ),
         (
             "steps:\n  - shell: ls\n    prompt: Hello",
-            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell and external",
+            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external and parallel",
         ),
         ("steps:\n  - shell: true", "p.yaml:2:12: shell must be text. Put the value into quotes"),
         ("steps:\n  - shell: ls\n    iff: 'true'", "p.yaml:3:5: there is no field iff. Did you mean if?"),
@@ -76,6 +79,35 @@ def test_a_file_becomes_steps_of_the_api() -> None:
             "steps:\n  - {name: a, shell: ls}\n  - prompt: Read ${steps.a.output}",
             "p.yaml:3:13: prompt: the result of a step has no field 'output'",
         ),
+        ("steps:\n  - parallel: []", "p.yaml:2:15: parallel must have at least one session"),
+        (
+            "steps:\n  - parallel:\n    - {shell: ls, prompt: Hello}",
+            "p.yaml:3:7: a session must have exactly one of the fields prompt, shell and steps",
+        ),
+        (
+            "steps:\n  - parallel:\n    - {shell: ls, promt: Hello}",
+            "p.yaml:3:19: there is no field promt. Did you mean prompt?",
+        ),
+        (
+            "steps:\n  - parallel: [{shell: ls}]\n    branch: best",
+            "p.yaml:3:5: there is no field branch. Did you mean b",
+        ),
+        (
+            "steps:\n  - parallel: [{shell: ls}]\n    branches: best",
+            "p.yaml:2:5: a step with `branches: best` must have a check",
+        ),
+        (
+            "steps:\n  - parallel: [{shell: ls}]\n    check: ls",
+            "p.yaml:3:12: check: only a step with `branches: best` has a check",
+        ),
+        (
+            "steps:\n  - parallel:\n    - steps:\n      - parallel: [{shell: ls}]",
+            "p.yaml:4:9: a step of a session must have exactly one of the fields prompt, shell and external",
+        ),
+        (
+            "steps:\n  - parallel: [{shell: 'echo ${steps.a.stdout}'}]",
+            "p.yaml:2:5: ${steps.a.stdout} refers to no earlier step. No named step is before it",
+        ),
     ],
 )
 def test_an_error_names_its_line_and_column(text: str, message: str) -> None:
@@ -89,6 +121,42 @@ def test_all_errors_are_reported_in_the_order_of_the_file() -> None:
     with pytest.raises(InvalidPipeline) as raised:
         parse_pipeline(text, "p.yaml")
     assert [line.split(":")[1] for line in str(raised.value).splitlines()] == ["3", "4", "5"]
+
+
+@pytest.mark.requirement("O5")
+def test_a_parallel_step_becomes_sessions_of_the_api() -> None:
+    text = """\
+steps:
+  - name: all
+    parallel:
+      - {name: a, prompt: Go}
+      - steps: [{name: one, shell: ls}, {prompt: "${steps.one.stdout}"}]
+        agent: agent_1
+    max_running: 2
+    branches: best
+    check: make test
+"""
+    assert parse_pipeline(text, "p.yaml").to_wire() == [
+        {
+            "kind": "parallel",
+            "name": "all",
+            "sessions": [
+                {"name": "a", "prompt": "Go"},
+                {
+                    "agent": "agent_1",
+                    "steps": [
+                        {"kind": "shell", "command": "ls", "name": "one", "on_failure": "stop"},
+                        {"kind": "prompt", "content": "${steps.one.stdout}", "on_failure": "stop"},
+                    ],
+                },
+            ],
+            "max_running": 2,
+            "wait_for": "all",
+            "branches": "best",
+            "check": "make test",
+            "on_failure": "stop",
+        }
+    ]
 
 
 def test_steps_for_a_session_that_exists_may_refer_to_its_steps() -> None:

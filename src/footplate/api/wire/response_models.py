@@ -216,6 +216,8 @@ class Session(Dated):
     owner: SessionOwner | None = None
     visibility: Literal["private", "team", "organisation"] = "organisation"
     team_id: str | None = None
+    parent_id: Annotated[str | None, Field(description="The session that started it.")] = None
+    group_id: Annotated[str | None, Field(description="The sessions that were started together.")] = None
     ends_when_done: bool = False
     end: SessionEnd | None = None
 
@@ -333,19 +335,25 @@ class StepResult(ResponseModel):
     duration_ms: int | None
     error_message: str | None
     text: str
+    sessions: Annotated[
+        list[dict[str, JsonValue]] | None,
+        Field(
+            description="The sessions of a parallel step: `index`, `name`, `session_id`, `outcome`, `text`, `error`."
+        ),
+    ] = None
 
 
 class Step(ResponseModel):
-    """A step has `content`, `command` or `instructions`, according to its kind."""
+    """A step has `content`, `command`, `instructions` or `sessions`, according to its kind."""
 
     id: str
     type: Literal["step"]
     session_id: str
-    kind: Literal["prompt", "shell", "external"]
+    kind: Literal["prompt", "shell", "external", "parallel"]
     name: str | None
     state: Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
     waiting_for: Annotated[
-        Literal["action", "retry"] | None,
+        Literal["action", "sessions", "retry"] | None,
         Field(description="`action`: an approval or a result. `retry`: the time of the next attempt."),
     ]
     sort_key: Annotated[int, Field(description="Steps run in this order.")]
@@ -368,7 +376,7 @@ class Playback(ResponseModel):
     session_id: str
     playing: bool
     next_steps: Annotated[int, Field(description="How many steps a paused session may still start.")]
-    pause_reason: Literal["requested", "step_failed"] | None
+    pause_reason: Literal["requested", "step_failed", "group"] | None
 
 
 class FileChangeAnswer(ResponseModel):

@@ -24,6 +24,7 @@ from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
 """How many of the newest sessions `ls --activity` reads: the server has no index of activities."""
+_MAX_CHILDREN: Final = 20
 _MAX_TURNS: Final = 20
 """How many turns `show` lists."""
 
@@ -75,6 +76,7 @@ def ls(
     statuses: Sequence[str],
     activities: Sequence[str],
     include_archived: bool,
+    children_of: str | None,
     quiet: bool,
     as_json: bool,
     profile: str | None,
@@ -83,7 +85,10 @@ def ls(
 
     async def work(client: AsyncFootplate, _server: Server) -> list[Session]:
         page_size = 100 if activities else min(limit, 100)
-        pages = client.sessions.list(limit=page_size, statuses=statuses, include_archived=include_archived)
+        parent_id = children_of and await session_start.resolve_session_id(client, children_of)
+        pages = client.sessions.list(
+            limit=page_size, statuses=statuses, include_archived=include_archived, parent_id=parent_id
+        )
         found: list[Session] = []
         seen = 0
         async for session in pages:
@@ -126,6 +131,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
     older: list[Turn] = []
     teams: list[Team] = []
     queue: list[str] = []
+    children: list[Session] = []
 
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await session_start.resolve_session_id(client, wanted)
@@ -141,6 +147,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             if team := await members.load_team(client, session):
                 teams.append(team)
             queue.append(await _describe_queue(client, session_id))
+            children.extend((await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session_id).page()).data)
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -157,6 +164,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             team=teams[0] if teams else None,
             turn_count=len(detail.turns) + len(older),
             queue=queue[0],
+            children=children,
         )
 
 

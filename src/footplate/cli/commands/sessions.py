@@ -162,11 +162,14 @@ def ls(
         ),
     ] = None,
     include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
+    children_of: Annotated[
+        str | None, typer.Option(metavar="SESSION", help="Only the sessions that this one has started.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """List sessions, newest first. `↳` marks a fork."""
+    """List sessions, newest first. `↳` marks a fork, and `·` a session that another one started."""
     from footplate.cli.actions import sessions as actions
 
     actions.ls(
@@ -174,6 +177,7 @@ def ls(
         statuses=status or [],
         activities=activity or [],
         include_archived=include_archived,
+        children_of=children_of,
         quiet=quiet,
         as_json=as_json,
         profile=profile,

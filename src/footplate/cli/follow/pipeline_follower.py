@@ -161,6 +161,8 @@ class PipelineFollower:
             self._view.step_ended(number, step)
         elif step.waiting_for == "retry" and before != now:
             self._view.step_waits(number, step, f"attempt {step.attempt} of {step.max_attempts} failed, to be repeated")
+        elif step.waiting_for == "sessions" and before != now:
+            self._view.step_waits(number, step, f"for its sessions: footplate ls --children-of {step.session_id}")
         elif step.waiting_for == "action" and step.kind == "external" and before != now:
             self._view.step_waits(number, step, f"for its result: footplate steps result {step.name or step.id}")
 

@@ -57,6 +57,7 @@ _STALL_REMEDIES: Final = {
     _TURN_LIMIT: "See all limits: footplate limits",
     "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
 }
+_CHILD_MARK: Final = "· "
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
 _WIDE_COLUMNS = 100
@@ -77,7 +78,7 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
     rows: list[list[Cell]] = []
     for each in found:
         project = show_line(_project_name(each, projects), _PROJECT_COLUMNS)
-        title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
+        title = f"{_FORK_MARK if each.forked_from else _CHILD_MARK if each.parent_id else ''}{each.title or ''}"
         first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
         if wide:
             rows.append([*first, UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(title)])
@@ -100,9 +101,10 @@ def print_session(
     team: Team | None = None,
     turn_count: int | None = None,
     queue: str = "",
+    children: Sequence[Session] = (),
 ) -> None:
-    """`turns` are the newest of `turn_count` turns, `team` is the team that can see the session, and `queue` describes
-    its pending steps.
+    """`turns` are the newest of `turn_count` turns, `team` is the team that can see the session, `queue` describes its
+    pending steps, and `children` are the newest sessions that it has started.
     """
     agent = detail.agent
     print_details(
@@ -122,6 +124,7 @@ def print_session(
             **_project_details(detail, projects or {}),
             "created": _format_time(detail.created_at),
             "fork_of": _format_origin(detail),
+            "started_by": detail.parent_id or "",
             "spent": value_formatting.format_tokens(detail.usage),
         }
     )
@@ -137,6 +140,9 @@ def print_session(
             [str(number), *_turn_row(turn, awaited, wide=wide)] for number, turn in zip(numbers, turns, strict=False)
         ]
         print_rows(headings, rows)
+    if children:
+        terminal_io.out().print("\nSessions that it has started, newest first:")
+        print_sessions(children, {})
     reason = detail.activity.reason if detail.activity else None
     if reason == "author_disabled":
         print_note(_STALL_REMEDIES[reason])

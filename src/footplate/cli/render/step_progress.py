@@ -38,7 +38,7 @@ class StepProgressView:
         details = [
             step_tables.format_duration(step),
             step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
-            result.text.partition("\n")[0] if result is not None and step.kind == "prompt" else "",
+            result.text.partition("\n")[0] if result is not None and step.kind in {"prompt", "parallel"} else "",
         ]
         self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)
         last_error = (result.stderr if result is not None and step.state == "failed" else "").strip().splitlines()

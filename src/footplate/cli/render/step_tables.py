@@ -8,7 +8,11 @@ from footplate.cli.render.table_printing import Cell, UntrustedText, print_detai
 from footplate.client import Playback, Step, StepResult
 
 _COLOURS: Final = {"running": "green", "completed": "green", "failed": "red", "cancelled": "yellow", "pending": "dim"}
-_PAUSE_REASONS: Final = {"requested": "a person or program paused it", "step_failed": "a step failed"}
+_PAUSE_REASONS: Final = {
+    "requested": "a person or program paused it",
+    "step_failed": "a step failed",
+    "group": "it waits for other sessions of its group",
+}
 _ACTIONS: Final = {"external": "needs result", "shell": "needs approval", "prompt": "needs action"}
 _ID_CHARACTERS: Final = 8
 _NAME_COLUMNS: Final = 16
@@ -87,7 +91,7 @@ def print_step(step: Step) -> None:
             "exit_code": exit_code,
             "stdout": UntrustedText(result.stdout.rstrip("\n")),
             "stderr": UntrustedText(result.stderr.rstrip("\n")),
-            "text": UntrustedText(result.text if step.kind == "prompt" else ""),
+            "text": UntrustedText(result.text if step.kind in {"prompt", "parallel"} else ""),
         }
     )
 
@@ -103,11 +107,18 @@ def step_text(step: Step) -> str:
     """Returns what the step does, as its author wrote it."""
     if step.is_message:
         return "(a message)"
+    if step.sessions is not None:
+        labels = [str(one.get("name") or number) for number, one in enumerate(step.sessions, 1)]
+        more = ", …" if len(labels) > _LISTED_NAMES else ""
+        noun = "session" if len(labels) == 1 else "sessions"
+        return f"{len(labels)} {noun}: {', '.join(labels[:_LISTED_NAMES])}{more}"
     content = " ".join(str(block.get("text") or f"[{block.get('type')}]") for block in step.content or ())
     return step.command or step.instructions or content
 
 
 def describe_state(step: Step) -> str:
+    if step.waiting_for == "sessions":
+        return "[green]sessions run[/]"
     if step.waiting_for is not None:
         return f"[yellow]{_ACTIONS[step.kind] if step.waiting_for == 'action' else 'waits to retry'}[/]"
     colour = _COLOURS.get(step.state)
@@ -119,6 +130,8 @@ def _describe_wait(step: Step) -> str:
         return "the next attempt"
     if step.waiting_for is None:
         return ""
+    if step.waiting_for == "sessions":
+        return f"its sessions: footplate ls --children-of {step.session_id}"
     if step.kind == "external":
         return f"its result: footplate steps result {step_label(step)} --status completed"
     return "a decision: footplate approvals"

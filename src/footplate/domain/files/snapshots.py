@@ -110,6 +110,25 @@ NO_FILES: Final = SessionFiles()
 
 
 @dataclass(frozen=True, slots=True)
+class TreeMerge:
+    """How the files of a tree change when those of another session are added."""
+
+    patch: bytes = b""
+    """For `git apply`. Empty: nothing changes."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that cannot be merged, each with the reason. Nothing is changed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFiles:
+    """The files of a child session when it started, and now."""
+
+    session_id: str
+    start: SessionFiles
+    end: SessionFiles
+
+
+@dataclass(frozen=True, slots=True)
 class ExpiredSessionFiles:
     """The files of an expired session, according to the log."""
 

@@ -126,6 +126,8 @@ class SessionFilter:
     agent_id: str | None = None
     agent_version: int | None = None
     statuses: Sequence[SessionStatus] = ()
+    parent_id: str | None = None
+    group_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,15 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.audit import AuditEntry
 from footplate.domain.files.session_outputs import OutputChanges, SessionOutputs
-from footplate.domain.files.snapshots import NO_FILES, CollectedCommits, SessionFiles, StoredSnapshot, TreeSnapshot
+from footplate.domain.files.snapshots import (
+    NO_FILES,
+    ChildFiles,
+    CollectedCommits,
+    SessionFiles,
+    StoredSnapshot,
+    TreeMerge,
+    TreeSnapshot,
+)
 from footplate.domain.json import JsonObject
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.organisations.principals import Author
@@ -22,8 +30,7 @@ from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOut
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
-from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
-from footplate.domain.sessions.steps import ClaimedStep, WaitFor
+from footplate.domain.sessions.steps import ClaimedStep
 from footplate.domain.sessions.turns import SessionToWake, TurnOutcome
 
 
@@ -172,50 +179,6 @@ class TurnStore(Protocol):
     async def claim_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
     async def interrupted_threads(self, claim: Claim) -> Sequence[str]:
         """Return the threads of subagents that a person has interrupted since the turn began."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoppedSessions:
-    """Sessions that were cancelled, and what to do after the commit."""
-
-    to_wake: Sequence[SessionToWake] = ()
-    """Organisation and id of sessions that have work now."""
-    to_nudge: Sequence[str] = ()
-    """Sessions whose running turn was interrupted."""
-
-    def __add__(self, other: "StoppedSessions") -> "StoppedSessions":
-        return StoppedSessions([*self.to_wake, *other.to_wake], [*self.to_nudge, *other.to_nudge])
-
-
-class ChildStore(Protocol):
-    """The children of sessions. See `ChildSessions`, which a harness uses."""
-
-    async def spawn(
-        self,
-        claim: Claim,
-        call_id: str,
-        requests: Sequence[ChildRequest],
-        *,
-        max_running: int | None = None,
-        wait_for: WaitFor = WaitFor.ALL,
-    ) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
-        """Return also the sessions that have to be woken. Raises `Fenced`, and `Refused` if a limit is reached."""
-
-    async def find_result(self, claim: Claim, group_id: str) -> GroupResult | None: ...
-    async def wait(self, claim: Claim, call_id: str, group_id: str) -> GroupResult | None: ...
-    async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
-        """Return whether the child has to be woken."""
-
-
-class GroupStore(Protocol):
-    """Groups of child sessions that nothing waits for any more."""
-
-    async def cancel(self, group_id: str) -> StoppedSessions: ...
-    async def cancel_abandoned(self, parent_id: str | None = None) -> StoppedSessions:
-        """Cancel the groups whose parent does not wait for them: all, or those of one session."""
-
-    async def fill_groups(self) -> Sequence[SessionToWake]:
-        """Start members for which there is room. Return the sessions to wake."""
 
 
 class RuleStore(Protocol):
@@ -439,6 +402,13 @@ class Trees(Protocol):
         """Collect the agent's own commits, through a git bundle that is created inside the environment.
 
         `inside_path`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
+        """
+
+    async def merge_child(
+        self, tree: "SessionTree", ours: StoredSnapshot | None, child: ChildFiles, *, replaces: bool
+    ) -> TreeMerge:
+        """Compute the patch that adds the changes of a child to the tree. `ours`: the newest snapshot of the tree.
+        `replaces`: the tree gets the files of the child. Raises `Permanent` if the patch is too large.
         """
 
     async def load_instructions(self, organisation: str, project: SessionProject) -> ProjectInstructions:

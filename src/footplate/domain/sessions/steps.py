@@ -112,6 +112,10 @@ class StepDefinition:
     ends_session: bool = False
     """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
 
+    @property
+    def requests(self) -> "tuple[ChildRequest, ...]":
+        return () if self.parallel is None else self.parallel.sessions
+
     def dump(self) -> JsonObject:
         """Return the definition as JSON, without the kind and the name, which have columns of their own."""
         fields: dict[StepKind, JsonObject] = {
@@ -161,12 +165,13 @@ class ChildRequest:
     @property
     def text(self) -> str | None:
         """The text of its only step, in which references to results of its parent are replaced. Texts of several steps
-        refer to each other. None: it has several steps.
+        refer to each other. None: it has several steps, or content that is no text.
         """
         if len(self.steps) != 1:
             return None
         (step,) = self.steps
-        return step.command or "\n".join(str(block.get("text") or "") for block in step.content)
+        texts = [block.get("text") for block in step.content]
+        return step.command or (str(texts[0]) if len(texts) == 1 and isinstance(texts[0], str) else None)
 
     def with_text(self, text: str) -> "ChildRequest":
         (step,) = self.steps
@@ -264,7 +269,8 @@ class Step:
     """Whether it was sent as an event. Its content is then in the event, and cannot be edited."""
     attempt: int
     waiting_for: str | None = None
-    """What a running step waits for: `action` of a client or person. What a pending one waits for: its `retry`."""
+    """What a running step waits for: `action` of a client or person, or its `sessions`. What a pending one waits for:
+    its `retry`."""
     turn_id: str | None
     result: JsonObject | None
     created_at: datetime

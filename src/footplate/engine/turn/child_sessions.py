@@ -7,15 +7,25 @@ the worker dies before that, the sweep wakes them.
 from collections.abc import Sequence
 
 from footplate.domain.ports.child_sessions import ChildSessions, FileMerge
-from footplate.domain.ports.engine import ChildStore, Claim, Waker
+from footplate.domain.ports.child_store import ChildStore
+from footplate.domain.ports.engine import Claim, Waker
 from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import Branches, WaitFor
 from footplate.engine.child_cancellation import ChildCancellation
+from footplate.engine.turn.file_snapshots import TurnFiles
 from footplate.engine.wake_sessions import wake_sessions
 
 
 class TurnChildren(ChildSessions):
-    def __init__(self, store: ChildStore, cancellation: ChildCancellation, waker: Waker, claim: Claim) -> None:
+    def __init__(
+        self,
+        store: ChildStore,
+        cancellation: ChildCancellation,
+        waker: Waker,
+        claim: Claim,
+        files: TurnFiles | None = None,
+    ) -> None:
+        self._files = files
         self._store = store
         self._cancellation = cancellation
         self._was_used = False
@@ -57,4 +67,8 @@ class TurnChildren(ChildSessions):
             await self._cancellation.cancel_children(self._claim.session_id)
 
     async def merge_files(self, session_ids: Sequence[str], branches: Branches) -> Sequence[FileMerge]:
-        raise NotImplementedError
+        if self._files is None or not self._files.has_trees:
+            reason = "The files of this session are not stored."
+            return [FileMerge(session_id=one, state="failed", conflicts=(reason,)) for one in session_ids]
+        children = await self._store.load_files(self._claim, session_ids)
+        return [await self._files.merge_child(child, replaces=branches is Branches.BEST) for child in children]

@@ -16,6 +16,7 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import (
+    ChildFiles,
     CollectedCommits,
     SessionFiles,
     StoredSnapshot,
@@ -23,6 +24,7 @@ from footplate.domain.files.snapshots import (
     may_have_written,
 )
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
+from footplate.domain.ports.child_sessions import FileMerge
 from footplate.domain.ports.engine import (
     Claim,
     OpenEnvironment,
@@ -38,6 +40,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_APPLY_SECONDS: Final = 300.0
+_MAX_REASON_CHARACTERS: Final = 500
 _UPLOAD_TIMEOUT: Final = 30.0
 """Seconds to wait for an object store that does not respond, rather than lose a call's result."""
 
@@ -133,6 +137,10 @@ class TurnFiles:
             for number, (name, files) in enumerate(self._environment.trees.items())
             if self._trees is not None
         }
+
+    @property
+    def has_trees(self) -> bool:
+        return self._trees is not None
 
     def needs_snapshot(self, events: Sequence[Event]) -> bool:
         """Whether a snapshot is needed before these events are appended."""
@@ -233,6 +241,34 @@ class TurnFiles:
     def may_have_changed(self) -> bool:
         """False if no process was started and no tool was called."""
         return self._progress.may_have_changed or self._environment.was_used
+
+    async def merge_child(self, child: ChildFiles, *, replaces: bool) -> FileMerge:
+        """Add the files of a child session to those of this one. If one tree has conflicts, none is changed."""
+        assert self._trees is not None
+        await self._environment.ensure_open()
+        patches: dict[str, bytes] = {}
+        conflicts: list[str] = []
+        async with self.lock:
+            for name, tree in self._session_trees.items():
+                ours = await self._store_snapshot(tree, self._last.get(name), None, incremental=False)
+                merge = await self._trees.merge_child(tree, ours, child, replaces=replaces)
+                conflicts += merge.conflicts
+                patches |= {name: merge.patch} if merge.patch else {}
+        if conflicts or not patches:
+            return FileMerge(
+                session_id=child.session_id,
+                state="conflict" if conflicts else "unchanged",
+                conflicts=tuple(conflicts),
+            )
+        self._progress.may_have_changed = True
+        for name, patch in patches.items():
+            directory = self._environment.inside_paths.get(name, self._environment.root)
+            argv = ["git", "-C", directory, "apply", "--whitespace=nowarn", "-"]
+            result = await self._environment.run(argv, stdin=patch, timeout=_APPLY_SECONDS)
+            if result.exit_code != 0:
+                reason = result.error or result.stderr.decode("utf-8", "replace").strip()[:_MAX_REASON_CHARACTERS]
+                return FileMerge(session_id=child.session_id, state="failed", conflicts=(reason,))
+        return FileMerge(session_id=child.session_id, state="merged")
 
     async def take_final_snapshots(self) -> list[TreeSnapshot]:
         if not self.may_have_changed:

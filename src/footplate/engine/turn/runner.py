@@ -18,8 +18,8 @@ from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent,
 from footplate.domain.files.attachments import AttachmentSources
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
+from footplate.domain.ports.child_store import ChildStore
 from footplate.domain.ports.engine import (
-    ChildStore,
     Claim,
     ClaimStore,
     Environments,
@@ -186,7 +186,7 @@ class _Turn:
         self._log = FencedLog(services.turns, services.conversations, held, live, telemetry)
         self._resources: TurnResources | None = None
         self._keeps_warm = False
-        self._children = self._create_children()
+        self._children: TurnChildren | None = None
         self._final_snapshots: Sequence[TreeSnapshot] = ()
         self._final_outputs: OutputChanges | None = None
 
@@ -354,6 +354,7 @@ class _Turn:
         step_content = await prepare_step_content(claim, self._services.turns, self._log, turn_events)
         gate = self._services.gate_factory.create_gate(claim, resources.environment)
         hooks = TurnHooks(gate, attachments)
+        self._children = self._create_children()
         context = TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
@@ -390,7 +391,9 @@ class _Turn:
         services = self._services
         if services.children is None or services.child_cancellation is None:
             return None
-        return TurnChildren(services.children, services.child_cancellation, services.waker, self._claim)
+        return TurnChildren(
+            services.children, services.child_cancellation, services.waker, self._claim, self._log.files
+        )
 
     async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:

@@ -10,7 +10,7 @@ from footplate.domain.ports.harness import TurnLog
 from footplate.domain.sessions import events, step_references, steps
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.step_references import Reference
-from footplate.domain.sessions.steps import ClaimedStep, StepKind
+from footplate.domain.sessions.steps import ChildRequest, ClaimedStep, StepKind
 from footplate.gate.shell.step_references import substitute_references
 
 _MAX_VALUE_BYTES: Final = 1 << 20
@@ -45,10 +45,20 @@ class _StepText:
         definition = self._step.definition
         if definition.kind is StepKind.EXTERNAL:
             return [events.text_block(await self._replace(definition.instructions))]
+        if definition.kind is StepKind.PARALLEL:
+            return [await self._replace_in_request(request) for request in definition.requests if request.text]
         if definition.kind is StepKind.PROMPT:
             return [await self._replace_in_block(block) for block in definition.content]
-        await self._load_values(definition.command)
-        return [events.text_block(substitute_references(definition.command, self._value_of))]
+        return [events.text_block(await self._replace_in_command(definition.command))]
+
+    async def _replace_in_request(self, request: ChildRequest) -> JsonObject:
+        text = request.text or ""
+        is_command = request.steps[0].kind is StepKind.SHELL
+        return events.text_block(await (self._replace_in_command(text) if is_command else self._replace(text)))
+
+    async def _replace_in_command(self, command: str) -> str:
+        await self._load_values(command)
+        return substitute_references(command, self._value_of)
 
     async def _replace_in_block(self, block: JsonObject) -> JsonObject:
         text = block.get("text")

@@ -1,7 +1,10 @@
-"""Harnesses without a model: `shell` runs a command, and `external` waits for work that a client does."""
+"""Harnesses without a model: `shell` runs a command, `external` waits for work that a client does, and `parallel` runs
+child sessions.
+"""
 
 from footplate.domain.ports.harness import Harness, HarnessServices
 from footplate.harness.steps.external import ExternalHarness
+from footplate.harness.steps.parallel import ParallelHarness
 from footplate.harness.steps.shell import ShellHarness
 
 
@@ -13,3 +16,8 @@ def create_shell(_services: HarnessServices) -> Harness:
 def create_external(_services: HarnessServices) -> Harness:
     """The factory of the entry point `external`."""
     return ExternalHarness()
+
+
+def create_parallel(_services: HarnessServices) -> Harness:
+    """The factory of the entry point `parallel`."""
+    return ParallelHarness()

@@ -14,6 +14,7 @@ from footplate.domain.sessions.steps import (
     Step,
     StepDefinition,
     StepEnd,
+    StepKind,
     StepState,
 )
 from footplate.domain.sessions.turns import TurnStatus
@@ -45,6 +46,7 @@ def _names_of_references(definition: StepDefinition) -> set[str]:
         definition.command,
         definition.instructions,
         *(str(block.get("text") or "") for block in definition.content),
+        *(request.text or "" for request in definition.requests),
     ]
     try:
         found = {reference.step for text in texts for reference in step_references.find_references(text, where="step")}
@@ -120,6 +122,10 @@ def ended_event(step_id: str, state: StepState, error_message: str | None) -> Ev
     return Event(steps.ENDED, {"step_id": step_id, "state": state.value, "error_message": error_message})
 
 
+def _waiting_for(kind: StepKind) -> str:
+    return "sessions" if kind is StepKind.PARALLEL else "action"
+
+
 def load_step(row: Row) -> Step:
     is_message = row["definition"] is None
     definition = steps.MESSAGE if is_message else StepDefinition.load(row["kind"], row["name"], row["definition"])
@@ -133,7 +139,7 @@ def load_step(row: Row) -> Step:
         definition=definition,
         is_message=is_message,
         attempt=row["attempts"],
-        waiting_for="action" if waits else "retry" if row["not_before"] is not None else None,
+        waiting_for=_waiting_for(definition.kind) if waits else "retry" if row["not_before"] is not None else None,
         turn_id=row["turn_id"],
         result=row["result"] or None,
         created_at=row["created_at"],

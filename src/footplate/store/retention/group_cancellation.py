@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
-from footplate.domain.ports.engine import StoppedSessions
+from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.turns import SessionToWake

@@ -3,7 +3,7 @@
 
 -- name: group_parent
 -- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions.
-select s.*, h.seq, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
+select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
 from session_heads h
 join sessions s on s.id = h.session_id
 join turns t on t.session_id = h.session_id and t.id = $3
@@ -34,9 +34,9 @@ insert into session_groups (id, organisation, kind, principal, parent_session_id
 values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: insert_children
--- Each child has the environment, mode, rules and files of its parent ($1), but nothing of its log. The first $8 play.
+-- Each child has the environment, mode, rules, priority and files of its parent ($1), but nothing of its log. The first $8 play.
 with parent as (
-    select s.*, h.seq from sessions s join session_heads h on h.session_id = s.id where s.id = $1
+    select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = $1
 ), children as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
@@ -51,8 +51,9 @@ with parent as (
     ) m
     returning id, organisation, group_index
 ), heads as (
-    insert into session_heads (session_id, organisation, playing, pause_reason)
-    select id, organisation, group_index < $8, case when group_index >= $8 then 'group' end from children
+    insert into session_heads (session_id, organisation, playing, pause_reason, priority)
+    select c.id, c.organisation, c.group_index < $8, case when c.group_index >= $8 then 'group' end, p.priority
+    from children c, parent p
 ), packs as (
     -- The packs of the parent, and of everything that it started from.
     insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)

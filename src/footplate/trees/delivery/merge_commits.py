@@ -126,7 +126,7 @@ async def plan_merge(git: Git, delivery: Delivery, target: str | None, branch: s
         return PlannedUpdate(target, "unchanged")
     if target is None or await _contains(git, work_commit, target):
         return PlannedUpdate(work_commit, "fast_forwarded")
-    merged = await _merge_trees(git, target, work_commit, branch)
+    merged = await merge_trees(git, target, work_commit, branch)
     if merged == await read_commit_tree(git, target) and not delivery.steps[-1].snapshot.commits:
         return PlannedUpdate(target, "unchanged")  # the branch already has the same changes from elsewhere
     message = f"Merge session {delivery.session_id} into {branch}\n\n{delivery.steps[-1].message}"
@@ -151,7 +151,8 @@ async def _contains(git: Git, descendant: str, ancestor: str) -> bool:
     return code == 0
 
 
-async def _merge_trees(git: Git, ours: str, theirs: str, branch: str) -> str:
+async def merge_trees(git: Git, ours: str, theirs: str, branch: str) -> str:
+    """Merges two commits and returns the id of the resulting tree. Raises `MergeConflict`."""
     try:
         limited_git = replace(git, max_memory_bytes=_MERGE_MEMORY)
         code, out = await limited_git.run_with_exit_code(

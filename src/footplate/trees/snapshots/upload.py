@@ -104,9 +104,12 @@ class SnapshotUploader:
     async def restore_files(
         self, location: TreeLocation, stored: StoredSnapshot, *, user: tuple[int, int] | None = None
     ) -> None:
-        """Restores the files. The tree and the git directory exist and are empty. Objects that are in the project's
-        mirror are not downloaded.
-        """
+        """Restores the files. The tree and the git directory exist and are empty."""
+        await self.fetch_objects(location, stored)
+        await restore.restore_snapshot(location.git_dir, stored.snapshot, location.tree, user=user)
+
+    async def fetch_objects(self, location: TreeLocation, stored: StoredSnapshot) -> None:
+        """Copies or downloads the objects of a snapshot, except those that are in the project's mirror."""
         known = (
             await _base_snapshot(location)
             if location.base and await has_commit(Git(git_dir=location.git_dir), location.base)
@@ -116,7 +119,6 @@ class SnapshotUploader:
             await packs.download_packs(
                 self._store, location.prefixes, location.git_dir, stored.number, stored.snapshot, known
             )
-        await restore.restore_snapshot(location.git_dir, stored.snapshot, location.tree, user=user)
 
     async def ensure_base(self, location: TreeLocation) -> StoredSnapshot | None:
         """Returns the base, after making sure that it is in the object store."""

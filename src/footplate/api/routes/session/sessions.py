@@ -143,6 +143,8 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
         agent_id=query.agent_id,
         agent_version=query.agent_version if query.agent_id else None,
         statuses=[SessionStatus(status) for status in query.statuses],
+        parent_id=query.parent_id,
+        group_id=query.group_id,
     )
     rows = await get_services(request).reads.sessions(principal, page, session_filter)
     page_rows, page_cursors = pagination.cut_page(

@@ -148,6 +148,8 @@ class ListSessions(Parameters):
     agent_version: Version | None = None
     statuses: Annotated[list[Status], Field(alias="statuses[]", default_factory=list)]
     include_archived: bool = False
+    parent_id: Annotated[Text | None, Field(description="Only the children of this session.")] = None
+    group_id: Annotated[Text | None, Field(description="Only the sessions that were started together.")] = None
     created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
@@ -185,6 +187,8 @@ def serialize_session(session: Session) -> JsonObject:
         "permissions": shown_rules(session.permissions),
         "created_by": session.created_by,
         "owner": {"id": session.owner_id, "name": session.owner_name},
+        "parent_id": session.parent_id,
+        "group_id": session.group_id,
         **serialize_audience(session.audience),
         "ends_when_done": session.ends_when_done,
         "end": _serialize_end(session.end),

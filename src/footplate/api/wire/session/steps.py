@@ -18,8 +18,19 @@ from footplate.api.wire.request_base import (
 from footplate.api.wire.session.content import MessageContent
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.sessions import step_references, steps
-from footplate.domain.sessions.steps import OnFailure, Playback, Step, StepDefinition, StepKind, StepState
+from footplate.domain.sessions import groups, step_references, steps
+from footplate.domain.sessions.steps import (
+    Branches,
+    ChildRequest,
+    OnFailure,
+    ParallelSessions,
+    Playback,
+    Step,
+    StepDefinition,
+    StepKind,
+    StepState,
+    WaitFor,
+)
 from footplate.gate.shell import step_references as shell_references
 
 MAX_STEPS = 100
@@ -147,7 +158,74 @@ class ExternalStep(_StepFields):
         return replace(self._define(StepKind.EXTERNAL), instructions=self.instructions or "")
 
 
-NewStep: TypeAlias = PromptStep | ShellStep | ExternalStep
+SessionStep: TypeAlias = Annotated[PromptStep | ShellStep | ExternalStep, Field(discriminator="kind")]
+
+
+class ChildSession(Body):
+    """A session that a parallel step starts: with a prompt, a command, or several steps."""
+
+    name: StepName | None = None
+    title: Annotated[Text, StringConstraints(max_length=2000)] | None = None
+    agent: Annotated[Id | None, Field(description="Without it, the agent of this session.")] = None
+    prompt: ReferenceText | None = None
+    shell: Command | None = None
+    steps: Annotated[list[SessionStep], Field(min_length=1, max_length=20)] | None = None
+
+    @model_validator(mode="after")
+    def _check_work(self) -> Self:
+        if sum(work is not None for work in (self.prompt, self.shell, self.steps)) != 1:
+            raise ValueError("must have exactly one of `prompt`, `shell` and `steps`")
+        return self
+
+    def to_request(self) -> ChildRequest:
+        if self.steps is not None:
+            definitions = [step.to_definition() for step in self.steps]
+        elif self.prompt is not None:
+            definitions = [PromptStep(kind="prompt", content=self.prompt).to_definition()]
+        else:
+            definitions = [ShellStep(kind="shell", command=str(self.shell)).to_definition()]
+        return ChildRequest(steps=tuple(definitions), name=self.name, title=self.title, agent_id=self.agent)
+
+
+class ParallelStep(_StepFields):
+    """Child sessions, each with a working tree of its own that starts as this session's."""
+
+    kind: Literal["parallel"]
+    sessions: Annotated[list[ChildSession], Field(min_length=1, max_length=groups.MAX_MEMBERS)]
+    max_running: Annotated[int, Field(ge=1, le=100, description="How many run at a time.")] = groups.DEFAULT_MAX_RUNNING
+    wait_for: Annotated[
+        Literal["all", "first_success"],
+        Field(description="`first_success`: the others are cancelled when the first one has completed."),
+    ] = "all"
+    branches: Annotated[
+        Literal["none", "merge", "best"],
+        Field(
+            description="`merge`: the changes of the completed sessions are merged into its files, in order. "
+            "`best`: this session gets the files of the first session, in order, whose `check` succeeds."
+        ),
+    ] = "none"
+    check: Command | None = None
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        if self.timeout_seconds is not None:
+            raise ValueError("a parallel step has no `timeout_seconds`: it waits until the sessions have ended")
+        if (self.check is not None) != (self.branches == "best"):
+            raise ValueError("`branches: best` and `check` must be used together")
+        return self
+
+    def to_definition(self) -> StepDefinition:
+        parallel = ParallelSessions(
+            sessions=tuple(child.to_request() for child in self.sessions),
+            max_running=self.max_running,
+            wait_for=WaitFor(self.wait_for),
+            branches=Branches(self.branches),
+            check=self.check,
+        )
+        return replace(self._define(StepKind.PARALLEL), parallel=parallel)
+
+
+NewStep: TypeAlias = PromptStep | ShellStep | ExternalStep | ParallelStep
 
 
 class AddSteps(Body):
@@ -172,18 +250,21 @@ class EditStep(Body):
 
     def apply(self, step: Step) -> StepDefinition:
         old, sent = step.definition, self.model_fields_set
-        allowed = {StepKind.PROMPT: "content", StepKind.SHELL: "command", StepKind.EXTERNAL: "instructions"}[old.kind]
+        allowed = {StepKind.PROMPT: "content", StepKind.SHELL: "command", StepKind.EXTERNAL: "instructions"}.get(
+            old.kind, "name"
+        )
         if foreign := sorted(sent & ({"content", "command", "instructions"} - {allowed})):
             raise InvalidRequest(
                 f"{foreign[0]}: a step of kind {old.kind.value} has no such field",
                 field=foreign[0],
                 help_text=f"It has `{allowed}`.",
             )
-        if allowed in sent - {"instructions"} and getattr(self, allowed) is None:
+        if allowed in sent - {"instructions", "name"} and getattr(self, allowed) is None:
             raise InvalidRequest(f"{allowed}: must not be null", field=allowed)
-        if old.kind is StepKind.EXTERNAL and self.timeout_seconds is not None:
+        if old.kind in {StepKind.EXTERNAL, StepKind.PARALLEL} and self.timeout_seconds is not None:
             raise InvalidRequest(
-                "timeout_seconds: an external step waits until the result is submitted", field="timeout_seconds"
+                f"timeout_seconds: a step of kind {old.kind.value} waits until there is a result",
+                field="timeout_seconds",
             )
         common = sent & {"name", "condition", "max_attempts", "timeout_seconds", "ends_session"}
         new = replace(old, **{name: getattr(self, name) for name in common})

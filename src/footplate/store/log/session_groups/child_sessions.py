@@ -10,7 +10,7 @@ import orjson
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound, Refused
-from footplate.domain.files.snapshots import SCRATCH_TREE
+from footplate.domain.files.snapshots import ChildFiles
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
@@ -20,8 +20,9 @@ from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
-from footplate.domain.sessions.turns import WhenBusy
+from footplate.domain.sessions.turns import SessionToWake, WhenBusy, session_to_wake
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.inputs import append_events, append_inputs
 from footplate.store.log.session_groups.member_ends import load_result
 from footplate.store.log.step_changes import created_event
@@ -59,7 +60,7 @@ class ChildSessionStore:
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
-    ) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+    ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
         """Creates the group of a call, unless an earlier attempt did. Returns the sessions to wake after that."""
         limits = await self._limits.load(claim.organisation)
         async with self._database.transaction() as connection:
@@ -87,6 +88,15 @@ class ChildSessionStore:
             if group is None:
                 raise NotFound("group", group_id)
             return None if group["ended_at"] is None else await load_result(connection, group)
+
+    async def load_files(self, claim: Claim, session_ids: Sequence[str]) -> Sequence[ChildFiles]:
+        trees = tree_ids([project.id for project in claim.config.projects])
+        found = []
+        async with self._database.connection() as connection:
+            for session_id in session_ids:
+                start = await load_files_at(connection, session_id, trees, seq=1)
+                found.append(ChildFiles(session_id, start, await load_files_at(connection, session_id, trees)))
+        return found
 
     async def send_message(self, claim: Claim, session_id: str, text: str, call_id: str) -> bool:
         """Sends a message to a child, once for each call. Returns whether to wake the child."""
@@ -140,7 +150,7 @@ async def _create_group(
     *,
     max_running: int | None,
     wait_for: WaitFor,
-) -> tuple[SpawnedGroup, Sequence[tuple[str, str]]]:
+) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
     organisation, principal_id = claim.organisation, _principal_of(parent).id
     group_id = ids.new_id(ids.GROUP)
     session_ids = [ids.new_id(ids.SESSION) for _ in requests]
@@ -159,7 +169,7 @@ async def _create_group(
         [request.title or request.name for request in requests],
         [request.name for request in requests],
         started,
-        [*parent["project_ids"]] or [SCRATCH_TREE],
+        tree_ids(parent["project_ids"]),
     )
     for number, (session_id, request) in enumerate(zip(session_ids, requests, strict=True)):
         created = [created_event(definition, None) for definition in request.steps]
@@ -175,7 +185,8 @@ async def _create_group(
             )
     await connection.execute(SQL["wake_children"], session_ids[:started])
     group = SpawnedGroup(id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests))
-    return group, [(organisation, session_id) for session_id in session_ids[:started]]
+    priority = parent["head_priority"]
+    return group, [session_to_wake(organisation, session_id, priority) for session_id in session_ids[:started]]
 
 
 async def _load_agents(connection: Connection, organisation: str, requests: Sequence[ChildRequest]) -> dict[str, str]:

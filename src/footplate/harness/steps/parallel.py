@@ -1,0 +1,96 @@
+"""The `parallel` harness: starts child sessions, waits for them, and takes over their files.
+
+The call that waits for the children is in the log before they start, so a worker that continues the turn finds them.
+While they run, the turn is parked and occupies no process.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from footplate.domain.errors import Permanent
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.ports.child_sessions import ChildSessions, FileMerge
+from footplate.domain.ports.harness import TurnContext
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import groups, steps
+from footplate.domain.sessions.groups import ChildRequest, GroupResult
+from footplate.domain.sessions.steps import Branches, OnFailure, ParallelSessions, StepDefinition, StepKind, WaitFor
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness import turn_outcome_factories
+
+TOOL: Final = "run_sessions"
+_CHECK_STEP: Final = "check"
+
+
+class ParallelHarness:
+    opens_late: Literal[True] = True
+
+    async def run(self, turn: TurnContext) -> TurnOutcome:
+        work = turn.step.definition.parallel if turn.step is not None else None
+        if work is None or turn.children is None:
+            raise Permanent("The harness 'parallel' runs only parallel steps.", help_text="Choose another harness.")
+        use = next((event for event in turn.turn_events if event.type == ev.AGENT_CUSTOM_TOOL_USE), None)
+        if use is None:
+            if turn.interrupt.is_set():
+                return turn_outcome_factories.interrupted("")
+            call_input: JsonObject = {"sessions": len(work.sessions), "max_running": work.max_running}
+            use = steps.in_step(groups.waiting_call(TOOL, call_input, call_id=turn.turn_id), turn.step)
+            await turn.log.append([use])
+        requests = _build_requests(work, turn.content)
+        group = await turn.children.spawn(use.id, requests, max_running=work.max_running, wait_for=work.wait_for)
+        result = await turn.children.wait(use.id, group.id)
+        if turn.interrupt.is_set():
+            return turn_outcome_factories.interrupted("")
+        if result is None:
+            return turn_outcome_factories.awaiting([use.id])
+        if work.wait_for is WaitFor.FIRST_SUCCESS:
+            await turn.children.cancel(group.id)
+        merges = await _merge_files(turn.children, work, result)
+        return _build_outcome(work, result, merges)
+
+
+def _build_requests(work: ParallelSessions, content: Sequence[JsonObject]) -> Sequence[ChildRequest]:
+    """Returns the requests with their texts, in which references were replaced, and with the check command."""
+    texts = (str(block.get("text") or "") for block in content)
+    requests = [request if request.text is None else request.with_text(next(texts)) for request in work.sessions]
+    if work.branches is not Branches.BEST or work.check is None:
+        return requests
+    check = StepDefinition(
+        kind=StepKind.SHELL, name=_CHECK_STEP, command=work.check, on_failure=OnFailure.STOP, ends_session=True
+    )
+    return [replace(request, steps=(*request.steps, check)) for request in requests]
+
+
+async def _merge_files(children: ChildSessions, work: ParallelSessions, result: GroupResult) -> Mapping[str, FileMerge]:
+    completed = [member.session_id for member in result.completed]
+    if work.branches is Branches.NONE or not completed:
+        return {}
+    if work.branches is Branches.BEST:
+        completed = completed[:1]
+    return {merge.session_id: merge for merge in await children.merge_files(completed, work.branches)}
+
+
+def _build_outcome(work: ParallelSessions, result: GroupResult, merges: Mapping[str, FileMerge]) -> TurnOutcome:
+    succeeded = bool(result.completed) if work.branches is Branches.BEST else result.succeeded
+    problems = [f"{len(result.completed)} of {len(result.members)} sessions completed."] if not succeeded else []
+    sessions: list[Json] = []
+    lines = [result.text]
+    for member in result.members:
+        merge = merges.get(member.session_id)
+        sessions.append({**member.dump(), **({} if merge is None else _describe_merge(merge))})
+        if merge is not None:
+            lines.append(f"Files of {member.label}: {merge.state}" + "".join(f"\n  {one}" for one in merge.conflicts))
+            if merge.state in {"conflict", "failed"}:
+                problems.append(f"The files of {member.label} were not added: {'; '.join(merge.conflicts)}.")
+    return TurnOutcome(
+        status=TurnStatus.COMPLETED,
+        text="\n".join(lines),
+        error_message=" ".join(problems) or None,
+        data={"sessions": sessions, "group_id": result.group_id},
+        step_failed=bool(problems),
+    )
+
+
+def _describe_merge(merge: FileMerge) -> JsonObject:
+    return {"files": merge.state, "conflicts": [*merge.conflicts]}
