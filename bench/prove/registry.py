@@ -96,6 +96,7 @@ NAMES: Final[Mapping[str, str]] = {
     "steps-3": "feed_survives_cuts_and_idle_sessions",
     "steps-4": "questions_are_answered_once",
     "steps-6": "outputs_survive_kills",
+    "steps-7": "background_jobs_are_fair",
     "steps-8": "references_never_become_commands",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",

@@ -19,7 +19,9 @@ WAKE: Final = "wake"
 
 
 @activity.defn
-async def one_activity(number: int) -> int:
+async def one_activity(number: int, seconds: float = 0.0) -> int:
+    if seconds:
+        await asyncio.sleep(seconds)
     return number
 
 
@@ -33,10 +35,13 @@ class BareWorkflow:
         self._woken = True
 
     @workflow.run
-    async def run(self, number: int) -> int:
+    async def run(self, number: int, seconds: float = 0.0) -> int:
         await workflow.wait_condition(lambda: self._woken)
         return await workflow.execute_activity(
-            one_activity, number, start_to_close_timeout=timedelta(minutes=1), priority=Priority(fairness_key="bare")
+            one_activity,
+            args=[number, seconds],
+            start_to_close_timeout=timedelta(minutes=1),
+            priority=Priority(fairness_key="bare"),
         )
 
 

@@ -52,11 +52,11 @@ async def measure(cluster: Cluster, plan: Plan, *, min_ratio: float, slack: floa
     async def workflow() -> None:
         number = next(numbers)
         handle = await client.start_workflow(
-            BareWorkflow.run, number, id=f"{queue}-{number}", task_queue=queue, start_signal=WAKE
+            BareWorkflow.run, args=[number], id=f"{queue}-{number}", task_queue=queue, start_signal=WAKE
         )
         await handle.result()
 
-    async with _workers(cluster, queue), MinimalClient(cluster.base_urls[0], cluster.key) as api:
+    async with open_bare_workers(cluster, queue), MinimalClient(cluster.base_urls[0], cluster.key) as api:
         session_fields = await api.create_session_fields()
         first = {**session_fields, "initial_events": [message(f"Hello [[script:{_SCRIPT}]]")]}
 
@@ -108,13 +108,13 @@ async def _count_finished(work: Callable[[], Awaitable[None]], plan: Plan) -> in
 
 
 @asynccontextmanager
-async def _workers(cluster: Cluster, queue: str) -> AsyncIterator[None]:
+async def open_bare_workers(cluster: Cluster, queue: str, slots: int = SLOTS) -> AsyncIterator[None]:
     programs = [
         PythonService(
             cluster.directory / f"bare-{number}",
             title=f"bare worker {number}",
             module=bare_temporal.__name__,
-            arguments=(cluster.settings.temporal_address, queue, str(SLOTS)),
+            arguments=(cluster.settings.temporal_address, queue, str(slots)),
             environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
             log_file=cluster.directory / "logs" / f"bare-{number}.log",
             ready_mark=bare_temporal.READY,
