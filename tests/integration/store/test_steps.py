@@ -421,3 +421,70 @@ async def test_the_call_of_a_superseded_shell_step_has_a_result(cell: Cell, prin
     (result,) = [event for event in found if event.type == events.AGENT_TOOL_RESULT]
     assert (result.body["tool_use_id"], result.body["is_error"]) == (call.id, True)
     assert as_object(result.body["command"])["status"] == "denied"
+
+
+async def test_an_archived_session_accepts_no_steps_and_shows_its_own(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    (step_id,) = await add(cell, principal, session_id, "a")
+    await run_one(cell, principal, session_id)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.archive_session(principal, session_id)
+    with pytest.raises(InvalidRequest, match="archived"):
+        await add(cell, principal, session_id, "b")
+    with pytest.raises(InvalidRequest, match="archived"):
+        await change(cell, principal, session_id, "pause")
+    assert [step.id for step in await listed(cell, principal, session_id)] == [step_id]
+
+
+@pytest.mark.parametrize("removes", [True, False])
+async def test_removing_or_moving_a_step_wakes_a_session_that_waits(
+    cell: Cell, principal: Principal, *, removes: bool
+) -> None:
+    session_id = await cell.session(principal)
+    first, _ = await add(cell, principal, session_id, "a", "b")
+    async with cell.database.connection() as connection:  # as after a claim that found the author of `a` disabled
+        await connection.execute(
+            "update session_heads set wake = false, waits_for = 'x' where session_id = $1", session_id
+        )
+    async with cell.units.unit(principal, None) as unit:
+        if removes:
+            _, accepted = await unit.remove_step(principal, session_id, first)
+        else:
+            _, accepted = await unit.move_step(principal, session_id, first, before=None)
+    assert accepted.wake
+    assert (await cell.head(session_id))["wake"]
+    assert await run_one(cell, principal, session_id) == "b"
+
+
+async def test_an_interrupting_message_behind_a_step_does_not_interrupt_it(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    await add(cell, principal, session_id, "a")
+    await cell.send(principal, session_id, message("stop", WhenBusy.INTERRUPT))
+    assert (await cell.turns.claim_interrupts(claim))[0]
+    await cell.turns.finish(claim, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    step = await cell.claim(session_id, principal)
+    assert step.step is not None
+    assert not (await cell.turns.claim_interrupts(step))[0]
+    await cell.turns.finish(step, COMPLETED)
+    assert await run_one(cell, principal, session_id) == "stop"
+
+
+@pytest.mark.requirement("R3")
+async def test_a_long_external_result_is_accepted_once(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await park_step(cell, principal, session_id, StepDefinition(kind=StepKind.EXTERNAL))
+    (step,) = await listed(cell, principal, session_id)
+
+    async def submit(text: str) -> None:
+        async with cell.units.unit(principal, None) as unit:
+            result: JsonObject = {"status": "completed", "stdout": {"text": text, "bytes": len(text)}}
+            await unit.submit_result(principal, session_id, step.id, result, is_error=False)
+
+    long = "x" * 200_000
+    await submit(long)
+    await submit(long)
+    with pytest.raises(Conflict):
+        await submit(f"{long}y")
+    found = [one.event for one in await cell.positions(session_id, principal)]
+    assert len([event for event in found if event.type == events.USER_CUSTOM_TOOL_RESULT]) == 1
