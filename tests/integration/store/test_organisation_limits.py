@@ -289,7 +289,7 @@ async def test_members_see_their_own_use_and_not_that_of_others(
     redis = redis_connections.create_command_client(stack.settings.redis_url)
     guard = OrganisationLimitGuard(LimitStore(cell.database), redis)
 
-    async def shown_to(member: Principal) -> dict[str, int | None]:
+    async def shown_to(member: Principal) -> dict[str, float | None]:
         uses = await guard.read_limits(member)
         return {use.scope: use.used for use in uses if use.name is LimitName.SESSIONS}
 
