@@ -62,6 +62,7 @@ class _Checker:
         await self.check_command("session", "share", session_id, "--visibility", "organisation")
         await self._check_lines("event-line", "events", "--after", "0", "--wait", "0.5", "--json")
         await self.check_command("interrupt", "interrupt", session_id)
+        await self.check_command("session", "end", session_id)
         await self.check_command("sessions", "archive", session_id)
         await self.check_command("deleted", "rm", "--yes", session_id)
         agent = await self.check_command(
@@ -77,6 +78,7 @@ class _Checker:
         await self._check_decisions()
         await self._check_projects()
         await self._check_files()
+        await self._check_batches()
         await self._check_members()
         await self.check_command("policy", "policy set", "--none")
         await self.check_command("policy", "policy show")
@@ -135,6 +137,20 @@ class _Checker:
         await self.check_command("applied", "apply", session_id, *checkout)
         await self.check_command("files-pull", "files pull", session_id, str(self._person.home / "outputs"))
         await self.check_command("project", "projects archive", str(project["id"]))
+
+    async def _check_batches(self) -> None:
+        jobs = self._person.home / "jobs.jsonl"
+        jobs.write_text('{"custom_id": "a", "shell": "echo a"}\n')
+        result = await self.check_command("batch-run", "batch run", str(jobs))
+        batch_id = str(result["batch"]["id"])
+        await self.check_command("batch-run", "batch attach", batch_id)
+        await self.check_command("batch-detail", "batch show", batch_id)
+        await self.check_command("batches", "batch ls")
+        await self._check_lines("batch-result-line", "batch results", batch_id, "--json")
+        jobs.write_text('{"custom_id": "b", "shell": "exit 1"}\n')
+        await self._person.run("batch", "run", str(jobs))
+        retried = await self.check_command("batch", "batch retry", "--detach")
+        await self.check_command("batch", "batch cancel", str(retried["id"]))
 
     async def _check_files(self) -> None:
         file = await self.check_command("file", "files upload", str(self._rules()))
@@ -198,7 +214,7 @@ class _Checker:
         return value
 
     async def _check_lines(self, schema: str, command: str, *arguments: str) -> None:
-        done = await self._person.run(command, *arguments)
+        done = await self._person.run(*command.split(), *arguments)
         values: Sequence[CommandResult] = [CommandResult(done.code, line, done.err) for line in done.out.splitlines()]
         require(holds=bool(values) and done.code == 0, otherwise=f"`{command}`: {done}")
         for value in values:

@@ -155,8 +155,8 @@ def _server_path(server: Server, given: str) -> str:
 
 
 def _may_be_name(text: str, server: Server) -> bool:
-    is_word = _is_path(text) and "/" not in text and text not in {".", ".."}
-    return is_word and not (server.is_local and Path(text).exists())
+    is_plain = _is_path(text) and "/" not in text and text not in {".", ".."}
+    return is_plain and not (server.is_local and Path(text).exists())
 
 
 def _is_path(text: str) -> bool:
