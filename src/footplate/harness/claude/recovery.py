@@ -14,7 +14,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals
+from footplate.harness import approvals, command_details
 from footplate.harness.claude.permissions.approved_call_runner import ApprovedCall
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
@@ -235,7 +235,7 @@ class _CallCloser:
 
     def _add_result(self, call: Call, line: JsonObject, entry: Entry, text: str, use: Event | None) -> None:
         if use is not None and call.id not in self._results:
-            self.events.append(ev.tool_result_for(use, [ev.text_block(text)], is_error=True, call_id=call.id))
+            self.events.append(_unfinished_result(use, text, call.id))
         self._add_line(entry, transcript_lines.closing_line(call, line, text, timestamp=self._timestamp))
 
     def subagent_results(self) -> list[Event]:
@@ -244,12 +244,7 @@ class _CallCloser:
         """
         open_uses = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
         return [
-            threads.in_same_thread(
-                use,
-                ev.tool_result_for(
-                    use, [ev.text_block(self._missing_result_text(name, use))], is_error=True, call_id=name
-                ),
-            )
+            threads.in_same_thread(use, _unfinished_result(use, self._missing_result_text(name, use), name))
             for name, use in open_uses.items()
             if threads.THREAD_ID in use.body
         ]
@@ -261,6 +256,11 @@ class _CallCloser:
         self.entries.append(
             transcript_lines.line_entry(str(entry.body.get("turn_id", "")), transcript_lines.key_of(entry), line)
         )
+
+
+def _unfinished_result(use: Event, text: str, call_id: str) -> Event:
+    command = command_details.of_unfinished_call(use, "unknown", text) if text in {UNKNOWN, UNFINISHED} else None
+    return ev.tool_result_for(use, [ev.text_block(text)], is_error=True, call_id=call_id, command=command)
 
 
 def _has_only_prompt(lines: Sequence[JsonObject], responses: int) -> bool:

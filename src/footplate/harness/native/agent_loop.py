@@ -22,7 +22,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import questions, threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import Mode, TurnOutcome
-from footplate.harness import approvals, session_tools, turn_outcome_factories
+from footplate.harness import approvals, command_details, session_tools, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
@@ -241,9 +241,8 @@ class AgentLoop:
             return use, builtin_tools.failed_output(reason)
         decision = None if call_input is None else await self._decide(call, call_input)
         if decision is not None and decision.outcome is Gated.DENY:
-            return item.approval_request or self._use_event(
-                call, call_input or {}, decision
-            ), builtin_tools.failed_output(decision.refusal)
+            use = item.approval_request or self._use_event(call, call_input or {}, decision)
+            return use, builtin_tools.unfinished_output(use, "denied", decision.refusal)
         if item.approval_request is not None:
             use = item.approval_request
             mark = approvals.started_mark(self.turn.turn_id, call.tool_call_id, use)
@@ -416,8 +415,11 @@ class AgentLoop:
 
     def _record_result(self, use: Event, call: ToolCallPart, executed: ExecutedCall) -> tuple[list[Event], list[Entry]]:
         output = executed.output or builtin_tools.failed_output(INTERRUPTED)
+        command = output.command
+        if executed.is_interrupted:
+            command = command_details.of_unfinished_call(use, "interrupted", INTERRUPTED)
         event = ev.tool_result_for(
-            use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
+            use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=command
         )
         return [*executed.last_events, event], [*executed.last_entries, self._return_entry(call, output)]
 

@@ -19,7 +19,7 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
-from footplate.harness import approvals, session_tools
+from footplate.harness import approvals, command_details, session_tools
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.threads import thread_entries
@@ -120,7 +120,8 @@ def _plan_calls(
 
     def close(call: ToolCallPart, use: Event, text: str) -> None:
         blocks: list[Json] = [ev.text_block(text)]
-        events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id))
+        command = command_details.of_unfinished_call(use, "unknown", text) if text == UNKNOWN else None
+        events.append(ev.tool_result_for(use, blocks, is_error=True, call_id=call.tool_call_id, command=command))
         entries.append(conversation_entries.tool_return_entry(turn_id, call, blocks, is_error=True))
 
     for call in (call for call in open_calls if call.tool_call_id not in open_threads):

@@ -17,7 +17,7 @@ from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.ports.harness import Entry, TurnContext, WebAccess
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals, lazy_import
+from footplate.harness import approvals, command_details, lazy_import
 from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
@@ -80,7 +80,9 @@ class ApprovedCallRunner:
                 raise HandOver
             await failpoints.hit("before_intent")
             if (refusal := await self._refusal(item)) is not None:
-                added.append(await self._record_result(item, [ev.text_block(refusal)], is_error=True))
+                denied = command_details.of_unfinished_call(item.use, "denied", refusal)
+                content = [ev.text_block(refusal)]
+                added.append(await self._record_result(item, content, is_error=True, command=denied))
                 continue
             mark = approvals.started_mark(item.turn_id, item.call.id, item.use)
             await self._turn.log.append(entries=[mark])
@@ -129,7 +131,7 @@ class ApprovedCallRunner:
                 return output
             return replace(output, content=[approvals.edited_input_notice(item.edited_input), *output.content])
         except Interrupted:
-            return builtin_tools.failed_output(INTERRUPTED)
+            return builtin_tools.unfinished_output(item.use, "interrupted", INTERRUPTED)
 
     async def _enter_directory(self, directory: str) -> bool:
         """Moves the shell to the directory that the gate evaluated the command for. An earlier command may have left

@@ -309,6 +309,8 @@ class TurnRecorder:
         entries = batch.entries
         if not (batch.events or entries):
             return
+        for output in batch.stored_outputs:
+            await output.upload(self._turn)
         if batch.completed_calls:
             await failpoints.hit("before_result_commit")
         await self._turn.log.append(batch.events, entries=entries, usage=batch.usage)

@@ -25,11 +25,12 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, PreviewType, Usage
 from footplate.domain.sessions.groups import SESSION_TOOLS
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness.command_details import truncate
 from footplate.harness.native import conversation_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.threads import thread_entries
 from footplate.harness.native.threads.thread_entries import OpenThread
-from footplate.harness.native.toolset.builtin_tools import ToolOutput, failed_output, truncate
+from footplate.harness.native.toolset.builtin_tools import OUTPUT_LIMIT, ToolOutput, failed_output
 
 MAX_THREADS: Final = 100
 """How many subagents one turn may start."""
@@ -255,7 +256,7 @@ async def _linked_interrupt(turn: TurnContext, thread_id: str) -> AsyncGenerator
 def _to_output(outcome: TurnOutcome) -> ToolOutput:
     match outcome.status:
         case TurnStatus.COMPLETED:
-            text = truncate(outcome.text) or "(The subagent ended without a message.)"
+            text = truncate(outcome.text, OUTPUT_LIMIT) or "(The subagent ended without a message.)"
             return ToolOutput([ev.text_block(text)])
         case TurnStatus.INTERRUPTED:
             said = f"\n\nIt said last: {outcome.text}" if outcome.text else ""
