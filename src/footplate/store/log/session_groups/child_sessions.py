@@ -166,7 +166,7 @@ async def _create_group(
         SQL["insert_children"],
         *(claim.session_id, group_id, principal_id, session_ids),
         [None if request.agent_id is None else agents[request.agent_id] for request in requests],
-        [request.title or request.name for request in requests],
+        [request.title or request.name or f"{number} of {len(requests)}" for number, request in enumerate(requests, 1)],
         [request.name for request in requests],
         started,
         tree_ids(parent["project_ids"]),
