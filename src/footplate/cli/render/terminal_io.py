@@ -73,7 +73,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def create_progress_bar(console: Console) -> Progress:
-    """Returns a progress bar, which is shown only on a terminal and erased at its end. Its description is plain text."""
+    """Returns a progress bar, which only a terminal shows and which is erased at its end. Its description is text."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(

@@ -30,8 +30,8 @@ from footplate.harness.native.recovery import UnstartedCall, WaitingCall
 from footplate.harness.native.requests import provider_errors
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.response_stream import ResponseStream
-from footplate.harness.native.threads.subagent_runner import ExecutedCall, RunLoop, SubagentRunner
-from footplate.harness.native.threads.thread_entries import OpenThread
+from footplate.harness.native.subagent_runner import ExecutedCall, RunLoop, SubagentRunner
+from footplate.harness.native.thread_entries import OpenThread
 from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks, tool_inputs
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
 from footplate.harness.native.web.web_tools import WebTools

@@ -20,10 +20,9 @@ from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
 from footplate.harness import approvals, command_details, session_tools
-from footplate.harness.native import conversation_entries
+from footplate.harness.native import conversation_entries, thread_entries
 from footplate.harness.native.conversation_entries import Conversation
-from footplate.harness.native.threads import thread_entries
-from footplate.harness.native.threads.thread_entries import OpenThread
+from footplate.harness.native.thread_entries import OpenThread
 from footplate.harness.native.toolset.call_arguments import parse_arguments
 from footplate.harness.recovery_text import NO_CLIENT_RESULT, UNFINISHED, UNKNOWN, custom_tool_result, end_open_requests
 
