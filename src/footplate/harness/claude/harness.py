@@ -25,8 +25,8 @@ from footplate.harness.claude.session.repository_config import RepositoryConfig
 from footplate.harness.claude.transcripts import transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 from footplate.harness.claude.transcripts.transcript_lines import Transcript
-from footplate.harness.session_tools import SessionTools
 from footplate.harness.stop_hooks import StopHooks
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers

@@ -14,7 +14,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals, command_details
+from footplate.harness import approvals
 from footplate.harness.claude.permissions.approved_call_runner import ApprovedCall
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
@@ -30,7 +30,8 @@ from footplate.harness.recovery_text import (
     custom_tool_result,
     end_open_requests,
 )
-from footplate.harness.session_tools import REPEATABLE_TOOLS
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.session_tools import REPEATABLE_TOOLS
 
 NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost. It had no effect. Make the call again if "

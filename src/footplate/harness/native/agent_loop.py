@@ -22,7 +22,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import questions, threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import Mode, TurnOutcome
-from footplate.harness import approvals, command_details, session_tools, turn_outcome_factories
+from footplate.harness import approvals, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
@@ -36,8 +36,9 @@ from footplate.harness.native.toolset import builtin_tools, output_overflow, pos
 from footplate.harness.native.toolset.call_arguments import invalid_arguments_message
 from footplate.harness.native.web.web_tools import WebTools
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPTED
-from footplate.harness.session_tools import SessionTools
 from footplate.harness.stop_hooks import StopHooks
+from footplate.harness.tool_calls import command_details, session_tools
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers

@@ -19,12 +19,13 @@ from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
-from footplate.harness import approvals, command_details, session_tools
+from footplate.harness import approvals
 from footplate.harness.native import conversation_entries, thread_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.thread_entries import OpenThread
 from footplate.harness.native.toolset.call_arguments import parse_arguments
 from footplate.harness.recovery_text import NO_CLIENT_RESULT, UNFINISHED, UNKNOWN, custom_tool_result, end_open_requests
+from footplate.harness.tool_calls import command_details, session_tools
 
 SUBAGENT_UNFINISHED = (
     "This subagent was stopped: the turn ended before it finished. Its work so far remains in the files."

@@ -17,13 +17,14 @@ from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.ports.harness import Entry, TurnContext, WebAccess
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals, command_details, lazy_import
+from footplate.harness import approvals, lazy_import
 from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.recovery_text import INTERRUPTED
-from footplate.harness.session_tools import SessionTools
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers

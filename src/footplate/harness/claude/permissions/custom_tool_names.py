@@ -10,8 +10,8 @@ from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.events import custom_tool_use as asked
-from footplate.harness import session_tools
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
+from footplate.harness.tool_calls import session_tools
 
 _SERVER: Final = "custom"
 _MAX_NAME_LENGTH: Final = 128

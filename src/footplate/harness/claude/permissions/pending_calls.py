@@ -28,7 +28,7 @@ from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, Thread
 from footplate.harness.claude.transcripts import sdk_message_parser, tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
 from footplate.harness.claude.transcripts.tool_names import QUESTION_TOOL
-from footplate.harness.session_tools import SessionToolResult, SessionTools
+from footplate.harness.tool_calls.session_tools import SessionToolResult, SessionTools
 
 WAITING_FOR_PERSON: Final = "This call is waiting for a person."
 """The placeholder result for the CLI. It is never logged or sent to the model."""

@@ -17,8 +17,6 @@ from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports.harness import CommandResult, Environment, FileInfo, FullOutput
 from footplate.domain.sessions import questions
 from footplate.domain.sessions.events import Event, text_block
-from footplate.harness import command_details, session_tools
-from footplate.harness.command_details import UnfinishedStatus, truncate
 from footplate.harness.native import content_blocks
 from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.toolset import glob_match
@@ -35,6 +33,8 @@ from footplate.harness.native.toolset.tool_inputs import (
     Write,
 )
 from footplate.harness.native.web.web_tools import WebTools
+from footplate.harness.tool_calls import command_details, session_tools
+from footplate.harness.tool_calls.command_details import UnfinishedStatus, truncate
 
 OUTPUT_LIMIT: Final = 30_000
 DEFAULT_TIMEOUT: Final = 120.0

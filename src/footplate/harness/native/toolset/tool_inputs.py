@@ -12,7 +12,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import questions
 from footplate.domain.sessions.threads import SUBAGENT_TOOL
-from footplate.harness import session_tools
+from footplate.harness.tool_calls import session_tools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpTool
