@@ -45,8 +45,10 @@ class Events:
         message = {"type": "user.message", "content": [{"type": "text", "text": text}], **fields}
         return (await self.send(session_id, [message]))[0]
 
-    async def interrupt(self, session_id: str) -> Event:
-        return (await self.send(session_id, [{"type": "user.interrupt"}]))[0]
+    async def interrupt(self, session_id: str, *, thread_id: str | None = None) -> Event:
+        """Interrupts the session, or only the subagent of one thread."""
+        thread = {} if thread_id is None else {"session_thread_id": thread_id}
+        return (await self.send(session_id, [{"type": "user.interrupt", **thread}]))[0]
 
     def list(
         self,

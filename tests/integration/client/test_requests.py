@@ -57,6 +57,15 @@ async def test_a_truncated_response_is_requested_again(server: ScriptedServer, c
     assert len(server.requests) == 3
 
 
+async def test_an_interrupt_can_name_one_thread(server: ScriptedServer, client: AsyncFootplate) -> None:
+    sent = {"id": "sevt_1", "type": "user.interrupt", "processed_at": None}
+    server.responses = [json_response({"data": [sent]})] * 2
+    await client.events.interrupt("sesn_1")
+    await client.events.interrupt("sesn_1", thread_id="sthr_1")
+    bodies = [json.loads(request.body)["events"] for request in server.requests]
+    assert bodies == [[{"type": "user.interrupt"}], [{"type": "user.interrupt", "session_thread_id": "sthr_1"}]]
+
+
 async def test_a_read_has_no_idempotency_key(server: ScriptedServer, client: AsyncFootplate) -> None:
     server.responses = [json_response({"data": [], "next_page": None})]
     await client.sessions.list(limit=3, statuses=["idle", "running"]).page()

@@ -99,7 +99,7 @@ def _message(*blocks: Any) -> dict[str, Any]:
         ({"type": "user.tool_result", "tool_use_id": "x"}, "events.0.type"),
         ({"type": "system.message", "content": TEXT}, "events.0.type"),
         ({"type": "user.message"}, "events.0.content"),
-        ({"type": "user.interrupt", "session_thread_id": "sthr_1"}, "events.0.session_thread_id"),
+        ({"type": "user.interrupt", "session_thread_id": 1}, "events.0.session_thread_id"),
         ({"type": "user.interrupt", "when_busy": "queue"}, "events.0.when_busy"),
         ({**_message(*TEXT), "when_busy": "shout"}, "events.0.when_busy"),
         ({**_message(*TEXT), "overrides": {"tools": []}}, "events.0.overrides.tools"),

@@ -241,10 +241,10 @@ def share(
         resource_tables.print_access(session, found)
 
 
-def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
+def interrupt(wanted: str, thread_id: str | None, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Interrupted, Session]:
         session_id = await session_start.resolve_session_id(client, wanted)
-        event = await client.events.interrupt(session_id)
+        event = await client.events.interrupt(session_id, thread_id=thread_id)
         pending = [call.id async for call in client.approvals.list(session_id=session_id)]
         # The server processes an interrupt at once if nothing runs and nothing is queued.
         sent = Interrupted(

@@ -276,12 +276,18 @@ def share(
 
 
 def interrupt(
-    session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None
+    session: options.OneSession = "last",
+    thread: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Stop only this subagent. `footplate logs --json` has the IDs of threads."),
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
 ) -> None:
     """Interrupt a session's running or queued turn. Its work so far is saved. Without one, nothing is changed."""
     from footplate.cli.actions import sessions as actions
 
-    actions.interrupt(session, as_json=as_json, profile=profile)
+    actions.interrupt(session, thread, as_json=as_json, profile=profile)
 
 
 def end(
