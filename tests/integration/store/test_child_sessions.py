@@ -17,7 +17,7 @@ from footplate.domain.sessions.turns import TurnStatus
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.retention.group_cancellation import GroupCancellation
 
-from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call, interrupt, text_of, tool_result_for, types
 
 FAILED = replace(COMPLETED, step_failed=True, error_message="The command exited with code 1.", text="wrong")
 
@@ -199,3 +199,55 @@ async def test_message_of_a_call_is_sent_once(cell: Cell, principal: Principal) 
         await store(cell).send_message(claim, child_id, "hurry", "call_1")
     sent = types(await cell.positions(child_id, principal)).count(events.USER_MESSAGE)
     assert sent == 1
+
+
+async def test_turn_that_has_ended_is_not_retried(cell: Cell, principal: Principal) -> None:
+    _, _, group = await start(cell, principal, 1)
+    child = await cell.claim(group.session_ids[0], principal)
+    await cell.turns.finish(child, COMPLETED)
+    with pytest.raises(Fenced):
+        await cell.turns.reschedule(child, "unknown_error", "The database does not respond.")
+    with pytest.raises(Fenced):
+        await cell.turns.finish(child, FAILED)
+    assert (await cell.head(child.session_id))["status"] == "terminated"
+    assert types(await cell.positions(child.session_id, principal))[-1] == events.STATUS_TERMINATED
+
+
+async def test_interrupt_that_arrives_while_the_turn_is_parked_on_a_group_is_obeyed(
+    cell: Cell, principal: Principal
+) -> None:
+    parent_id = await cell.session(principal, "go")
+    claim = await cell.claim(parent_id, principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
+    await cell.turns.append(claim, [call])
+    group, _ = await store(cell).spawn(claim, call.id, requests(1))
+    assert await store(cell).wait(claim, call.id, group.id) is None
+    await cell.send(principal, parent_id, interrupt())
+    finished = await cell.turns.finish(claim, awaiting(call))
+    assert finished.has_more
+    resumed = await cell.claim(parent_id, principal)
+    assert resumed.turn_id == claim.turn_id
+    assert (await cell.turns.claim_interrupts(resumed))[0]
+    await cell.turns.finish(resumed, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned()
+    assert (await cell.head(group.session_ids[0]))["status"] == "terminated"
+
+
+async def test_interrupt_of_a_turn_that_waits_for_a_client_does_not_cancel_its_children(
+    cell: Cell, principal: Principal
+) -> None:
+    parent_id = await cell.session(principal, "go")
+    claim = await cell.claim(parent_id, principal)
+    spawned, waited, asked = custom_tool_call(), custom_tool_call(), custom_tool_call()
+    await cell.turns.append(claim, [spawned, waited, asked])
+    running = [(await store(cell).spawn(claim, call.id, requests(1)))[0] for call in (spawned, waited)]
+    assert await store(cell).wait(claim, waited.id, running[1].id) is None
+    await cell.turns.finish(claim, awaiting(waited, asked))
+    accepted = await cell.send(principal, parent_id, interrupt())
+    assert not accepted.cancels_children
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned()
+    assert [(await cell.head(group.session_ids[0]))["status"] for group in running] == ["idle", "idle"]
+    await cell.send(principal, parent_id, tool_result_for(asked.id))
+    await cell.expect_nothing_to_claim(parent_id, principal)
+    accepted = await cell.send(principal, parent_id, interrupt())
+    assert accepted.cancels_children

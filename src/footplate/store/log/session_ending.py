@@ -121,7 +121,9 @@ async def _end_open_turn(connection: Connection, session_id: str, epoch: int, tu
     assert turn is not None
     result = {**(turn["result"] or {}), "superseded": True}
     await connection.fetchval(
-        SQL["end_turn"], session_id, epoch, turn_id, TurnStatus.INTERRUPTED, result, True, False, StepState.CANCELLED
+        SQL["end_turn"],
+        *(session_id, epoch, turn_id, TurnStatus.INTERRUPTED, result),
+        *(True, False, StepState.CANCELLED, False),
     )
     if turn["definition"] is None:
         return ()

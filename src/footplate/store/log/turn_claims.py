@@ -436,6 +436,7 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Seque
         True,
         False,
         StepState.COMPLETED if step is None else StepState.CANCELLED,
+        False,
     )
     if step is None:
         return ()
