@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from footplate.domain import ids
-from footplate.domain.errors import Fenced, InvalidRequest
+from footplate.domain.errors import Conflict, Fenced, InvalidRequest
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
-from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
+from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, StepState, WaitFor
 from footplate.domain.sessions.turns import TurnStatus
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.retention.group_cancellation import GroupCancellation
@@ -251,3 +251,56 @@ async def test_interrupt_of_a_turn_that_waits_for_a_client_does_not_cancel_its_c
     await cell.expect_nothing_to_claim(parent_id, principal)
     accepted = await cell.send(principal, parent_id, interrupt())
     assert accepted.cancels_children
+
+
+@pytest.mark.requirement("O5")
+async def test_archived_parent_stops_and_its_children_are_cancelled(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    async with cell.units.unit(principal, None) as unit:
+        _, accepted = await unit.archive_session(principal, claim.session_id)
+    assert accepted.cancels_children
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned(claim.session_id)
+    (child_id,) = group.session_ids
+    assert (await cell.head(child_id))["status"] == "terminated"
+    await cell.expect_nothing_to_claim(claim.session_id, principal)
+    (turn,) = await cell.rows("turns", claim.session_id)
+    assert turn["status"] == "interrupted"
+
+
+async def test_child_ends_when_its_last_step_is_removed(cell: Cell, principal: Principal) -> None:
+    parent = await cell.claim(await cell.session(principal, "go"), principal)
+    (request,) = requests(1)
+    two_steps = replace(request, steps=request.steps * 2)
+    group, _ = await store(cell).spawn(parent, "sevt_1", [two_steps, request])
+    first, second = group.session_ids
+    claim = await cell.claim(first, principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.change_playback(principal, first, "pause")
+    await cell.turns.finish(claim, COMPLETED)
+    for child_id, outcome in ((first, EndOutcome.COMPLETED), (second, EndOutcome.CANCELLED)):
+        pending = await cell.reads.steps(principal, child_id, states=(StepState.PENDING,), limit=10, after=None)
+        async with cell.units.unit(principal, None) as unit:
+            _, accepted = await unit.remove_step(principal, child_id, pending[0].id)
+        assert accepted.wake or (await cell.head(child_id))["wake"]
+        await cell.expect_nothing_to_claim(child_id, principal)
+        end = (await cell.reads.session(principal, child_id)).end
+        assert end is not None
+        assert end.outcome is outcome
+
+
+async def test_waiting_member_cannot_be_paused_and_counts_when_a_client_plays_it(
+    cell: Cell, principal: Principal
+) -> None:
+    _, _, group = await start(cell, principal, 3, max_running=1)
+    first, second, third = group.session_ids
+    with pytest.raises(Conflict, match="cannot be paused"):
+        async with cell.units.unit(principal, None) as unit:
+            await unit.change_playback(principal, second, "pause")
+    async with cell.units.unit(principal, None) as unit:
+        _, accepted = await unit.change_playback(principal, second, "play")
+    assert accepted.wake
+    cancellation = GroupCancellation(cell.database, cell.objects)
+    assert not await cancellation.fill_groups()
+    assert await run(cell, principal, first) == [third]
+    assert await run(cell, principal, second) == []
+    assert not await cancellation.fill_groups()

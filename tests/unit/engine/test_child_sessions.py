@@ -23,7 +23,7 @@ class _Groups:
     def __init__(self) -> None:
         self.attempts = 0
 
-    async def cancel_abandoned(self, parent_id: str | None = None) -> StoppedSessions:
+    async def cancel_abandoned(self, _parent_id: str | None = None) -> StoppedSessions:
         self.attempts += 1
         raise Unavailable("The database does not respond.")
 

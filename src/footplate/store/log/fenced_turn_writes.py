@@ -24,7 +24,7 @@ from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
 from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
-from footplate.domain.sessions.steps import MESSAGE, StepEnd, decide_end
+from footplate.domain.sessions.steps import INTERRUPTED_WHILE_WAITING, MESSAGE, StepEnd, decide_end
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
@@ -148,10 +148,7 @@ class Turns:
                 late_interrupts, must_stop, end_request = await self._claim_late_interrupts(connection, claim)
                 positions = [*late_interrupts]
                 remaining = await find_unresolved_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
-                # A turn that would wait for other sessions obeys the interrupt: the next claim resumes it.
-                obeys = must_stop and await connection.fetchval(
-                    SQL["waits_for_group"], claim.session_id, claim.turn_id, remaining
-                )
+                obeys = must_stop and await _obeys_interrupts(connection, claim, remaining)
                 remaining = [] if obeys else remaining
                 final_outcome = replace(outcome, pending=tuple(remaining))
                 continues = outcome.status is TurnStatus.AWAITING and not remaining
@@ -164,21 +161,14 @@ class Turns:
                     positions += await end_claimed_step(connection, claim, step, end)
                 if outputs is not None and limits is not None:
                     await apply_output_changes(connection, limits, claim, outputs, ends_turn=True)
-                found = await connection.fetchval(
-                    SQL["end_turn"],
-                    claim.session_id,
-                    claim.epoch,
-                    claim.turn_id,
-                    outcome.status,
-                    _result_json(final_outcome),
-                    outcome.status is not TurnStatus.AWAITING,
-                    continues,
-                    end.state,
-                    bool(obeys),
+                more = _ensure_open(
+                    claim,
+                    await connection.fetchval(
+                        SQL["end_turn"],
+                        *(claim.session_id, claim.epoch, claim.turn_id, outcome.status, _result_json(final_outcome)),
+                        *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys),
+                    ),
                 )
-                if found is None:
-                    raise Fenced(f"The turn {claim.turn_id} has ended.")
-                more = bool(found)
                 ended = await end_after_turn(connection, claim, outcome, end, end_request)
                 if ended is not None:
                     more = False
@@ -221,8 +211,8 @@ class Turns:
             async with connection.transaction():
                 positions = await append_batch(connection, self._objects, claim, AppendBatch(new))
                 await connection.execute(SQL["fail_once"], claim.session_id, claim.turn_id)
-                if not await connection.fetchval(SQL["park_head"], claim.session_id, claim.epoch, claim.turn_id):
-                    raise Fenced(f"The turn {claim.turn_id} has ended.")
+                arguments = claim.session_id, claim.epoch, claim.turn_id
+                _ensure_open(claim, await connection.fetchval(SQL["park_head"], *arguments))
                 return positions
 
         return await self._commit_with_retries(commit, claim, new)
@@ -375,8 +365,8 @@ class Turns:
     async def _claim_late_interrupts(
         self, connection: Connection, claim: Claim
     ) -> tuple[Sequence[Position], bool, JsonObject | None]:
-        """Consumes interrupts that arrived while the turn was ending. Also returns whether they stop the whole turn, and
-        how the session ends with the turn, if a client asked for that.
+        """Consumes interrupts that arrived while the turn was ending. Also returns whether one stops the whole turn,
+        and how the session ends with the turn, if a client asked for that.
         """
         head = await connection.fetchrow(SQL["lock_epoch"], claim.session_id, claim.epoch)
         if head is None:
@@ -432,6 +422,22 @@ class Turns:
 
     async def _load_body(self, inline: JsonObject, key: str | None) -> JsonObject:
         return await self._objects.load_body(key) if key else inline
+
+
+def _ensure_open(claim: Claim, found: object) -> bool:
+    """Raises `Fenced` if a write found no open turn. Returns the value that it found."""
+    if found is None:
+        raise Fenced(f"The turn {claim.turn_id} has ended.")
+    return bool(found)
+
+
+async def _obeys_interrupts(connection: Connection, claim: Claim, pending: Sequence[str]) -> bool:
+    """Whether a turn that would wait for these calls obeys interrupts instead: it waits for other sessions, or is a
+    step without a model. The next claim resumes it.
+    """
+    if claim.step is not None and claim.step.definition.kind in INTERRUPTED_WHILE_WAITING:
+        return bool(pending)
+    return bool(await connection.fetchval(SQL["waits_for_group"], claim.session_id, claim.turn_id, pending))
 
 
 def _stop_whole_turn(claim: Claim, interrupts: Sequence[Row]) -> bool:

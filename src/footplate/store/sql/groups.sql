@@ -116,6 +116,10 @@ update session_heads h set playing = true, pause_reason = null, wake = true, wak
 where h.session_id = next.session_id
 returning h.session_id, h.priority
 
+-- name: count_started_member
+-- A client has started a member before its place was free.
+update session_groups g set started = started + 1 from sessions s where s.id = $1 and g.id = s.group_id
+
 -- name: end_group
 update session_groups
 set ended_at = now(),
