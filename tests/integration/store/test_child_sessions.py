@@ -7,14 +7,17 @@ import pytest
 
 from footplate.domain import ids
 from footplate.domain.errors import Fenced, InvalidRequest
+from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
-from footplate.domain.sessions.turns import TurnStatus
+from footplate.domain.sessions.turns import TurnStatus, session_to_wake
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
+from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.group_cancellation import GroupCancellation
 
 from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
@@ -199,3 +202,90 @@ async def test_message_of_a_call_is_sent_once(cell: Cell, principal: Principal) 
         await store(cell).send_message(claim, child_id, "hurry", "call_1")
     sent = types(await cell.positions(child_id, principal)).count(events.USER_MESSAGE)
     assert sent == 1
+
+
+async def test_message_and_wait_of_a_lost_attempt_are_refused(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 1)
+    await run(cell, principal, group.session_ids[0])
+    await cell.claim(claim.session_id, principal)
+    with pytest.raises(Fenced):
+        await store(cell).send_message(claim, group.session_ids[0], "hurry", "call_1")
+    with pytest.raises(Fenced):
+        await store(cell).wait(claim, call.id, group.id)
+
+
+async def test_fork_of_a_fork_of_a_child_needs_the_files_of_the_parent_once(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    (child,) = group.session_ids
+    await run(cell, principal, child)
+    fork = await cell.fork(principal, child)
+    await cell.send(principal, fork.id, "go")
+    await run(cell, principal, fork.id)
+    second = await cell.fork(principal, fork.id)
+    owners = {row["owner"]: row["files_only"] for row in await cell.rows("stretches", second.id)}
+    assert owners == {claim.session_id: True, child: False, fork.id: False}
+
+
+async def test_children_count_for_the_owner_of_their_parent(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    child = await cell.claim(group.session_ids[0], principal)
+    other = replace(principal, id=ids.new_id(ids.API_KEY))
+    async with cell.database.connection() as connection:
+        await connection.execute("update turns set principal = $2 where id = $1", child.turn_id, other.id)
+    await LimitStore(cell.database).set_operator_limit(principal.organisation, LimitName.SESSIONS, EACH_MEMBER, 3)
+    await cell.session(other)
+    await cell.session(other)
+    grandchildren, _ = await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    assert (await cell.reads.session(principal, grandchildren.session_ids[0])).owner_id == principal.id
+    with pytest.raises(OrganisationLimitExceeded):
+        await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    assert claim.session_id != child.session_id
+
+
+async def test_children_have_the_context_overrides_and_priority_of_the_turn(cell: Cell, principal: Principal) -> None:
+    parent_id = await cell.session(principal, context={"team": "one"})
+    sent = Input(
+        type=events.USER_MESSAGE,
+        body={"content": [events.text_block("go")]},
+        overrides={"limits": {"max_iterations": 3}, "tools": []},
+        context={"ticket": "T-1"},
+    )
+    await cell.send(principal, parent_id, sent)
+    async with cell.database.connection() as connection:
+        await connection.execute("update session_heads set priority = 5 where session_id = $1", parent_id)
+    claim = await cell.claim(parent_id, principal)
+    group, to_wake = await store(cell).spawn(claim, ids.new_id(ids.EVENT), requests(1))
+    assert to_wake == [session_to_wake(principal.organisation, group.session_ids[0], 5)]
+    child = await cell.claim(group.session_ids[0], principal)
+    assert (await cell.head(child.session_id))["priority"] == 5
+    assert child.config.max_iterations == 3
+    assert child.context == {"team": "one", "ticket": "T-1"}
+
+
+async def test_child_with_another_agent_obeys_the_rules_of_its_parents_agent(cell: Cell, principal: Principal) -> None:
+    async with cell.units.unit(principal, None) as unit:
+        agent = await unit.create_agent(
+            principal, name="reviewer", definition={"model": {"id": "claude-opus-5"}}, metadata={}
+        )
+    parent_id = await cell.session(principal, "go")
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update sessions set agent = agent || $2, permissions = $3 where id = $1",
+            parent_id,
+            {
+                "permissions": {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Bash(ls *)"]},
+                "tools": [
+                    {
+                        "type": "agent_toolset_20260401",
+                        "configs": [{"name": "edit", "permission_policy": {"type": "always_ask"}}],
+                    }
+                ],
+            },
+            {"deny": ["Read(.env)"], "allow": ["Read"]},
+        )
+    claim = await cell.claim(parent_id, principal)
+    request = replace(requests(1)[0], agent_id=agent.id)
+    group, _ = await store(cell).spawn(claim, ids.new_id(ids.EVENT), [request, *requests(1)])
+    named, same = [(await cell.reads.session(principal, one)).permissions for one in group.session_ids]
+    assert named == {"deny": ["Read(.env)", "Bash(rm *)"], "ask": ["WebFetch", "Edit"], "allow": ["Read"]}
+    assert same == {"deny": ["Read(.env)"], "allow": ["Read"]}

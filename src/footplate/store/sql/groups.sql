@@ -3,10 +3,12 @@
 
 -- name: group_parent
 -- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions.
-select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
+select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, t.context as turn_context, st.overrides as turn_overrides,
+       p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
 from session_heads h
 join sessions s on s.id = h.session_id
 join turns t on t.session_id = h.session_id and t.id = $3
+join steps st on st.session_id = t.session_id and st.position = t.position
 left join principals p on p.id = t.principal
 left join session_groups g on g.id = s.group_id
 where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
@@ -34,7 +36,8 @@ insert into session_groups (id, organisation, kind, principal, parent_session_id
 values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: insert_children
--- Each child has the environment, mode, rules, priority and files of its parent ($1), but nothing of its log. The first $8 play.
+-- Each child has the environment, mode, rules, priority and files of its parent ($1), and the context of its turn ($10), but
+-- nothing of its log. The first $8 play. A child with an agent of its own ($5) also has its own rules ($11).
 with parent as (
     select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = $1
 ), children as (
@@ -42,12 +45,13 @@ with parent as (
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
                           ends_when_done, group_id, group_index, group_name)
     select m.id, p.organisation, coalesce(m.agent ->> 'id', p.agent_id), coalesce((m.agent ->> 'version')::integer, p.agent_version),
-           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', p.context, $3,
-           coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions,
-           p.visible_to, true, $2, (m.number - 1)::integer, m.name
+           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', $10, $3,
+           coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources,
+           coalesce(m.permissions::jsonb, p.permissions), p.visible_to, true, $2, (m.number - 1)::integer, m.name
     from parent p, (
-        select id, agent::json as agent, title, name, number
-        from unnest($4::text[], $5::text[], $6::text[], $7::text[]) with ordinality as m (id, agent, title, name, number)
+        select id, agent::json as agent, title, name, permissions, number
+        from unnest($4::text[], $5::text[], $6::text[], $7::text[], $11::text[])
+            with ordinality as m (id, agent, title, name, permissions, number)
     ) m
     returning id, organisation, group_index
 ), heads as (
