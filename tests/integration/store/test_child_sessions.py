@@ -9,6 +9,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Fenced, InvalidRequest
 from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
@@ -289,3 +290,46 @@ async def test_child_with_another_agent_obeys_the_rules_of_its_parents_agent(cel
     named, same = [(await cell.reads.session(principal, one)).permissions for one in group.session_ids]
     assert named == {"deny": ["Read(.env)", "Bash(rm *)"], "ask": ["WebFetch", "Edit"], "allow": ["Read"]}
     assert same == {"deny": ["Read(.env)"], "allow": ["Read"]}
+
+
+async def test_owner_and_visibility_of_a_session_reach_its_descendants(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2, max_running=1)
+    child = await cell.claim(group.session_ids[0], principal)
+    grandchildren, _ = await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    descendants = [*group.session_ids, *grandchildren.session_ids]
+
+    async def hide() -> None:
+        async with cell.units.unit(principal, None) as unit:
+            await unit.update_session(
+                principal, claim.session_id, lambda session: replace(session, audience=Audience(Visibility.PRIVATE))
+            )
+
+    await asyncio.gather(hide(), cell.turns.finish(child, COMPLETED))
+    for session_id in descendants:
+        assert (await cell.reads.session(principal, session_id)).audience.visibility is Visibility.PRIVATE
+
+
+async def test_cancellation_repeats_a_commit_that_the_database_rolled_back(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2)
+    cell.database.lose_next_commit = True
+    stopped = await GroupCancellation(cell.database, cell.objects).cancel(group.id)
+    assert [session[1] for session in stopped.to_wake] == [claim.session_id]
+    assert {(await cell.head(session_id))["status"] for session_id in group.session_ids} == {"terminated"}
+
+
+@pytest.mark.parametrize("parent_first", [False, True])
+async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Principal, *, parent_first: bool) -> None:
+    claim, _, group = await start(cell, principal, 2)
+    for session_id in group.session_ids:
+        await run(cell, principal, session_id)
+    await run(cell, principal, claim.session_id)
+    order = [claim.session_id, *group.session_ids] if parent_first else [*group.session_ids, claim.session_id]
+
+    async def groups_left() -> int:
+        async with cell.database.connection() as connection:
+            return int(await connection.fetchval("select count(*) from session_groups where id = $1", group.id))
+
+    for session_id in order:
+        assert await groups_left() == 1
+        await cell.delete(principal, session_id)
+    assert await groups_left() == 0
