@@ -361,6 +361,14 @@ async def test_logs_are_printed_and_followed(cell: Cell) -> None:
 
 
 @pytest.mark.requirement("O10")
+async def test_logs_show_messages_in_the_queue(cell: Cell) -> None:
+    session_id = (await cell.run("run", "--background", "Say hello")).out.strip()
+    assert (await cell.run("attach", session_id)).code == 0
+    await cell.run("pause", session_id)
+    await cell.run("run", "--background", "--session", session_id, "Say it again")
+    assert "> Say it again\n  in the queue\n" in (await cell.run("logs", session_id)).out
+
+
 async def test_changes_of_all_sessions_are_followed(cell: Cell) -> None:
     following = await cell.spawn("events", "--json")
     found: list[dict[str, Any]] = []

@@ -78,6 +78,17 @@ async def test_a_session_of_a_subdirectory_is_applied_to_its_repository_only(
     assert (other / "here.txt").is_file()
 
 
+async def test_a_project_is_found_by_its_name(cell: Cell, client: AsyncFootplate) -> None:
+    user = await asyncio.to_thread(repository, cell.home / "by-name")
+    created = await cell.run("projects", "create", str(user), "--name", "site")
+    assert created.code == 0, created.err
+    done = await cell.run("run", "--project", "site", "--json", "[[script:here]]")
+    session = await client.sessions.retrieve(fits("run", done.out)["session_id"])
+    assert [*session.project_ids] == [created.out.strip()]
+    unknown = await cell.run("run", "--project", "no-such-site", "[[script:here]]")
+    assert (unknown.code, "no-such-site is not a directory." in unknown.err) == (1, True)
+
+
 async def test_a_directory_that_cannot_be_used_creates_nothing(cell: Cell, client: AsyncFootplate) -> None:
     plain = cell.home / "plain"
     plain.mkdir()

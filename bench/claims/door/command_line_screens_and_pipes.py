@@ -29,7 +29,8 @@ _MAX_COMPLETION_SECONDS: Final = 0.2
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         home = Path(directory)
-        async with open_cluster() as cluster, Client(cluster) as client, Tmux(home) as tmux:
+        projects = {"FOOTPLATE_PROJECTS_ROOT": str(home)}
+        async with open_cluster(environment=projects) as cluster, Client(cluster) as client, Tmux(home) as tmux:
             await model_scripts.install_scripts(cluster)
             return await _check_command_line(CliUser(cluster, home), client, tmux, quick=quick)
 
@@ -64,7 +65,7 @@ async def _check_command_line(person: CliUser, client: Client, tmux: Tmux, *, qu
     codes = await exit_codes.produce_codes(
         person, asking_agent_id, documented_codes & {0, 2, 6} if quick else documented_codes
     )
-    values, command_count = await json_schemas.validate_json_output(person, quick=quick)
+    values, command_count = await json_schemas.validate_json_output(person, client, quick=quick)
     survived = await killed_client.check_kills(person, client, times=1 if quick else 40)
 
     completion_p95 = shell_completion.p95(completion_seconds)

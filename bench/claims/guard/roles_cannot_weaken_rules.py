@@ -30,6 +30,7 @@ from bench.support.roles.rule_weakening_attempts import (
     HARMLESS_ROUTES,
     RULED_PROJECT_PATH,
     RULES,
+    STEP_ATTEMPTS,
     Attempt,
     AttemptSetup,
     find_unclassified_routes,
@@ -121,6 +122,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         ]
         for role in _ROLES_WITHOUT_ACCESS[:1] if quick else _ROLES_WITHOUT_ACCESS:
             await _attack_as(run, role, quick=quick)
+            await _attack_with_steps(run, role)
         for role in _ROLES_WITH_ACCESS[:1] if quick else _ROLES_WITH_ACCESS:
             await _check_role_has_effect(run, role)
         verified = (await run.admin.get("/v1/audit/verify")).json()
@@ -199,6 +201,46 @@ async def _attack_as(run: _AttackRun, role: str, *, quick: bool) -> None:
                     ]
                 except (AssertionError, TimeoutError) as error:
                     run.faults.append(f"{case}: {error!r}")
+
+
+async def _attack_with_steps(run: _AttackRun, role: str) -> None:
+    """Tries the denied command as a step: at once, by editing another step, and through a reference to a result."""
+    secret, _ = await _create_key(run.cluster, role)
+    async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
+        for name, (added, edited) in STEP_ATTEMPTS.items():
+            session_id = await run.client.session(extra_body={"project_ids": [run.project_id]})
+            path = f"/v1/sessions/{session_id}"
+            run.attempts += 1
+            if edited is not None:
+                await run.create(f"{path}/pause")
+            response = await http.post(f"{path}/steps", json={"steps": added})
+            if response.status_code == httpx2.codes.FORBIDDEN:
+                run.refused += 1
+                continue
+            if name == "program" and response.status_code == httpx2.codes.BAD_REQUEST:
+                run.invalid += 1  # a result is never the name of a program
+                continue
+            require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{name}: {response.text}")
+            step_id = response.json()["data"][-1]["id"]
+            if edited is not None:
+                await run.create(f"{path}/steps/{step_id}", http, **edited)
+                await run.create(f"{path}/play")
+            run.faults += [f"{role}: step, {name}: {fault}" for fault in await _check_step(run, client, path, step_id)]
+            run.tried += 1
+
+
+async def _check_step(run: _AttackRun, client: Client, path: str, step_id: str) -> list[str]:
+    """Checks that the last step ended as denied, and that no command ran that the rules deny."""
+
+    async def has_ended() -> bool:
+        return (await run.admin.get(f"{path}/steps/{step_id}")).json()["state"] not in {"pending", "running"}
+
+    require(holds=await wait_until(has_ended, 60), otherwise=f"{step_id} does not end")
+    state = (await run.admin.get(f"{path}/steps/{step_id}")).json()["state"]
+    received = await client.events(path.rsplit("/", 1)[1])
+    uses = [event for event in received if event["type"] == events.AGENT_TOOL_USE]
+    ran = [use for use in uses if "touch" in use["input"]["command"] and use["evaluated_permission"] != "deny"]
+    return [f"the call was made: {use}" for use in ran] + ([] if state == "failed" else [f"the step is {state}"])
 
 
 _EMPTY_SETUP: Final = AttemptSetup(

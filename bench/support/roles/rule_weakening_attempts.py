@@ -219,6 +219,26 @@ ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]
     "POST /v1/sessions/import": _import,
     "POST /v1/policies": _policies,
 }
+STEP_ATTEMPTS: Final[Mapping[str, tuple[Sequence[Mapping[str, Any]], Mapping[str, Any] | None]]] = {
+    "command": ([{"kind": "shell", "command": DENIED_COMMAND}], None),
+    "nested": ([{"kind": "shell", "command": f"bash -c '{DENIED_COMMAND}'"}], None),
+    "edited": ([{"kind": "shell", "command": "true"}], {"command": DENIED_COMMAND}),
+    "reference": (
+        [
+            {"kind": "shell", "name": "first", "command": "echo DENIED"},
+            {"kind": "shell", "command": "touch ${steps.first.stdout}"},
+        ],
+        None,
+    ),
+    "program": (
+        [
+            {"kind": "shell", "name": "first", "command": "echo touch"},
+            {"kind": "shell", "command": "env ${steps.first.stdout} DENIED"},
+        ],
+        None,
+    ),
+}
+"""Steps that try the denied command, and how the last one is edited. The gate decides on each when it runs."""
 HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/sessions/{session_id}": "a deleted session runs nothing",
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",

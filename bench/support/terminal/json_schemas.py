@@ -1,6 +1,8 @@
 """Validates the `--json` output of every command, for successes and errors, against the schemas in docs/schemas."""
 
+import asyncio
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +10,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 
 from bench.prove.figure import require
+from bench.support.clients import TOOLSET, Client
 from bench.support.terminal import cli_commands
 from bench.support.terminal.cli_user import CliUser, CommandResult
 from footplate.stack.orphan_processes import wait_until
@@ -17,9 +20,9 @@ _LOCAL: Final = frozenset({"config list", "doctor", "gc", "policy explain"})
 """Commands without a server request, so that a server cannot refuse them."""
 
 
-async def validate_json_output(user: CliUser, *, quick: bool) -> tuple[int, int]:
+async def validate_json_output(user: CliUser, client: Client, *, quick: bool) -> tuple[int, int]:
     """Returns the number of valid outputs and of tested commands. Every command with `--json` must be tested."""
-    checker = _Checker(user)
+    checker = _Checker(user, client)
     if quick:
         await checker.check_command("run", "run", "[[script:hello]]")
         await checker.check_command("sessions", "ls")
@@ -32,8 +35,9 @@ async def validate_json_output(user: CliUser, *, quick: bool) -> tuple[int, int]
 
 
 class _Checker:
-    def __init__(self, user: CliUser) -> None:
+    def __init__(self, user: CliUser, client: Client) -> None:
         self._person = user
+        self._client = client
         self._validators: Mapping[str, Draft202012Validator] = {
             file.stem: Draft202012Validator(json.loads(file.read_text())) for file in _FOLDER.glob("*.json")
         }
@@ -55,7 +59,10 @@ class _Checker:
         config_dir = str(self._person.home / "claude")
         await self.check_command("pull", "pull", str(imported[0]["session_id"]), CLAUDE_CONFIG_DIR=config_dir)
         await self._check_steps(session_id)
+        await self.check_command("session", "share", session_id, "--visibility", "organisation")
+        await self._check_lines("event-line", "events", "--after", "0", "--wait", "0.5", "--json")
         await self.check_command("interrupt", "interrupt", session_id)
+        await self.check_command("session", "end", session_id)
         await self.check_command("sessions", "archive", session_id)
         await self.check_command("deleted", "rm", "--yes", session_id)
         agent = await self.check_command(
@@ -68,7 +75,13 @@ class _Checker:
         await self.check_command("environments", "environments ls")
         await self.check_command("environment", "environments show", str(environment["id"]))
         await self.check_command("deleted", "environments rm", str(environment["id"]))
-        await self.check_command("approvals", "approvals")
+        await self._check_decisions()
+        await self._check_projects()
+        await self._check_files()
+        await self._check_batches()
+        await self._check_members()
+        await self.check_command("policy", "policy set", "--none")
+        await self.check_command("policy", "policy show")
         await self.check_command("audit", "audit ls")
         await self.check_command("audit-verify", "audit verify")
         await self.check_command("profiles", "config list")
@@ -93,6 +106,77 @@ class _Checker:
         await self.check_command("steps", "steps ls", session_id)
         await self._wait_for_external_step(session_id)
         await self.check_command("step", "steps result", "wait", "--status", "completed")
+
+    async def _check_decisions(self) -> None:
+        """Checks approvals and questions."""
+        asking = {**TOOLSET, "ask_user": True}
+        ask_first = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
+        for name, script, toolset in (("asks-first", "hello", ask_first), ("asks", "asks", asking)):
+            agent_id = await self._client.agent(name=name, tools=[toolset])
+            for _ in range(2):
+                await self._person.run("run", "--agent", agent_id, f"[[script:{script}]]")
+        first, second = await self.check_command("approvals", "approvals")
+        await self.check_command("approvals", "approve", "--yes", str(first["id"]))
+        await self.check_command("approvals", "deny", str(second["id"]))
+        question, _ = await self.check_command("questions", "questions")
+        await self.check_command("question", "answer", str(question["id"]), "--text", "Red")
+
+    async def _check_projects(self) -> None:
+        """Checks projects, and every way in which a session's work leaves it."""
+        repository = self._person.home / "repository"
+        await asyncio.to_thread(_create_repository, repository)
+        project = await self.check_command("project", "projects create", str(repository))
+        await self.check_command("projects", "projects ls")
+        await self.check_command("project", "projects show", str(project["id"]))
+        run = await self.check_command("run", "run", "--project", str(project["id"]), "[[script:writes]]")
+        session_id, checkout = str(run["session_id"]), ("--directory", str(repository))
+        await self.check_command("diff", "diff", session_id)
+        await self.check_command("exported", "export", session_id, "--branch", "exported", *checkout)
+        await self.check_command("left", "merge", session_id, "--into", "merged")
+        await self.check_command("left", "push", session_id, "--branch", "pushed")
+        await self.check_command("applied", "apply", session_id, *checkout)
+        await self.check_command("files-pull", "files pull", session_id, str(self._person.home / "outputs"))
+        await self.check_command("project", "projects archive", str(project["id"]))
+
+    async def _check_batches(self) -> None:
+        jobs = self._person.home / "jobs.jsonl"
+        jobs.write_text('{"custom_id": "a", "shell": "echo a"}\n')
+        result = await self.check_command("batch-run", "batch run", str(jobs))
+        batch_id = str(result["batch"]["id"])
+        await self.check_command("batch-run", "batch attach", batch_id)
+        await self.check_command("batch-detail", "batch show", batch_id)
+        await self.check_command("batches", "batch ls")
+        await self._check_lines("batch-result-line", "batch results", batch_id, "--json")
+        jobs.write_text('{"custom_id": "b", "shell": "exit 1"}\n')
+        await self._person.run("batch", "run", str(jobs))
+        retried = await self.check_command("batch", "batch retry", "--detach")
+        await self.check_command("batch", "batch cancel", str(retried["id"]))
+
+    async def _check_files(self) -> None:
+        file = await self.check_command("file", "files upload", str(self._rules()))
+        await self.check_command("files", "files ls")
+        await self.check_command("deleted", "files rm", str(file["id"]))
+
+    async def _check_members(self) -> None:
+        """Checks members, teams, keys and limits."""
+        member = await self.check_command("member", "members add", "of-a-schema", "--role", "viewer")
+        member_id = str(member["id"])
+        await self.check_command("member", "members roles", member_id, "--role", "member")
+        await self.check_command("members", "members ls")
+        team = await self.check_command("team", "teams create", "team-of-a-schema")
+        await self.check_command("team", "teams add-member", str(team["id"]), member_id)
+        await self.check_command("team", "teams remove-member", str(team["id"]), member_id)
+        await self.check_command("teams", "teams ls")
+        await self.check_command("member", "members disable", member_id)
+        await self.check_command("member", "members enable", member_id)
+        await self._person.run("api-keys", "create", "--name", "of-a-schema", "--role", "viewer")
+        keys = await self.check_command("api-keys", "api-keys ls")
+        await self.check_command(
+            "api-key", "api-keys revoke", next(k["id"] for k in keys if k["name"] == "of-a-schema")
+        )
+        await self.check_command("limit", "limits set", "sessions", "1000000")
+        await self.check_command("limits", "limits")
+        await self.check_command("limit", "limits unset", "sessions")
 
     async def _wait_for_external_step(self, session_id: str) -> None:
         async def waits() -> bool:
@@ -130,7 +214,7 @@ class _Checker:
         return value
 
     async def _check_lines(self, schema: str, command: str, *arguments: str) -> None:
-        done = await self._person.run(command, *arguments)
+        done = await self._person.run(*command.split(), *arguments)
         values: Sequence[CommandResult] = [CommandResult(done.code, line, done.err) for line in done.out.splitlines()]
         require(holds=bool(values) and done.code == 0, otherwise=f"`{command}`: {done}")
         for value in values:
@@ -144,3 +228,11 @@ class _Checker:
         require(holds=not faults, otherwise=f"`{command} --json` does not match {schema}.json: {faults}\n{done.out}")
         self.values += 1
         return value
+
+
+def _create_repository(path: Path) -> None:
+    path.mkdir()
+    (path / "file").write_text("old\n")
+    git = ["git", "-c", "user.name=User", "-c", "user.email=user@example.com", "-C", str(path)]
+    for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run([*git, *arguments], check=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})

@@ -31,6 +31,8 @@ SCRIPTS: Final[dict[str, Replies]] = {
     ),
     "hello": replies([text("I say hello."), tool("bash", {"command": "echo hello"})], [text("Done.")]),
     "bad": replies([http_error(400, message="that model does not exist")]),
+    "writes": replies([tool("write", {"file_path": "new.txt", "content": "new\n"})], [text("Written.")]),
+    "asks": replies([tool("ask_user", {"questions": [{"question": "Which colour?"}]})], [text("Thank you.")]),
     "ask": replies([tool("ask", {"question": "Which one?"})], [text("Thank you.")]),
     "slow": replies([text("This takes long."), tool("bash", {"command": "sleep 60"})], [text("Over.")]),
     "long": replies(

@@ -49,6 +49,10 @@ def screen_cases(session_id: str) -> list[ScreenCase]:
         ScreenCase(["agents", "ls"], expected_texts=["footplate-cli"]),
         ScreenCase(["environments", "ls"], expected_texts=["footplate-cli"]),
         ScreenCase(["config", "list"], expected_texts=["local"]),
+        ScreenCase(["steps", "ls", session_id], expected_texts=["completed"]),
+        ScreenCase(["limits"], expected_texts=["sessions"]),
+        ScreenCase(["members", "ls"]),
+        ScreenCase(["questions"]),
         ScreenCase(["doctor"], expected_texts=["PostgreSQL", "Temporal"], coloured=True),
         ScreenCase(["run", "--timeout", "soon", "hello"], code=2, expected_texts=["--timeout"]),
         ScreenCase(

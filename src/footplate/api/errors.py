@@ -113,7 +113,7 @@ def error_envelope(error: FootplateError, status: int, request_id: str) -> JsonO
     details: JsonObject = {"type": ERROR_TYPES[status], "message": error.message, "title": TITLES[status]}
     extra: dict[str, Json] = {"help": error.help_text, "field": error.fields.get("field")}
     details.update({key: value for key, value in extra.items() if value})
-    details["docs"] = f"{DOCS}#{error.code}"
+    details.update({"code": error.code, "docs": f"{DOCS}#{error.code}"})
     if error_code := error.fields.get("error_code"):
         details["details"] = {"error_code": error_code}
     if conflicts := error.fields.get("conflicts"):

@@ -14,7 +14,15 @@ from footplate.cli.profile import server_profiles
 from footplate.cli.profile.server_profiles import NoServerSelected, Server
 from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import Exit, print_json_line
-from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
+from footplate.client import (
+    ApiError,
+    AsyncFootplate,
+    ClientError,
+    RateLimited,
+    StreamLost,
+    Unauthenticated,
+    Unreachable,
+)
 
 T = TypeVar("T")
 RETRY_SECONDS: Final = 180.0
@@ -29,7 +37,7 @@ def run_with_client(
     server: Server | None = None
     try:
         server = server_profiles.select_server(profile)
-        return asyncio.run(_with_client(work, server))
+        return asyncio.run(_with_client(work, server, None if as_json else _RateLimitNote()))
     except NoServerSelected as error:
         _fail(ErrorDetail(code="no_server", title="No server configured", message=str(error), help=""), as_json=as_json)
     except ClientError as error:
@@ -41,9 +49,25 @@ def run_with_client(
         raise typer.Exit(Exit.DETACHED) from None
 
 
-async def _with_client(work: Callable[[AsyncFootplate, Server], Awaitable[T]], server: Server) -> T:
-    async with AsyncFootplate(server.base_url, server.api_key, patience=RETRY_SECONDS) as client:
+async def _with_client(
+    work: Callable[[AsyncFootplate, Server], Awaitable[T]], server: Server, note: "_RateLimitNote | None"
+) -> T:
+    async with AsyncFootplate(
+        server.base_url, server.api_key, patience=RETRY_SECONDS, on_rate_limit=note.print_once if note else None
+    ) as client:
         return await work(client, server)
+
+
+class _RateLimitNote:
+    """Says once that the command waits, so that the user does not take it for stuck."""
+
+    def __init__(self) -> None:
+        self._printed = False
+
+    def print_once(self, error: RateLimited) -> None:
+        if not self._printed:
+            self._printed = True
+            terminal_io.err().print(f"[yellow]{terminal_io.quote(error.message)} The command waits and tries again.[/]")
 
 
 def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) -> NoReturn:

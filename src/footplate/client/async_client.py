@@ -14,7 +14,7 @@ from footplate.client.policies import Policies
 from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.steps import Steps
-from footplate.client.transport import PATIENCE, TIMEOUT, Transport
+from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
 
 
 class AsyncFootplate:
@@ -32,8 +32,12 @@ class AsyncFootplate:
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
         http: httpx2.AsyncClient | None = None,
+        on_rate_limit: RateLimitListener | None = None,
     ) -> None:
-        self._transport = Transport(base_url, api_key, timeout=timeout, patience=patience, http=http)
+        """`on_rate_limit` is called when the server limits a request, before the client waits and retries."""
+        self._transport = Transport(
+            base_url, api_key, timeout=timeout, patience=patience, http=http, on_rate_limit=on_rate_limit
+        )
         self.base_url = self._transport.base_url
         self.agents = Agents(self._transport)
         self.environments = Environments(self._transport)

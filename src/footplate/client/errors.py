@@ -59,7 +59,7 @@ class ApiError(ClientError):
         self.type = str(details.get("type") or "")
         self.title = str(details.get("title") or self.title)
         self.docs = str(details.get("docs") or "")
-        self.code = self.docs.partition("#")[2] or self.type or f"status_{status}"
+        self.code = str(details.get("code") or "") or self.docs.partition("#")[2] or self.type or f"status_{status}"
         self.field: str | None = details.get("field")
         self.conflicts = [FileConflict.model_validate(one) for one in details.get("conflicts") or []]
         """For a merge: each conflicting file, with the reason."""

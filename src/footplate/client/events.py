@@ -49,10 +49,21 @@ class Events:
         return (await self.send(session_id, [{"type": "user.interrupt"}]))[0]
 
     def list(
-        self, session_id: str, *, limit: int | None = None, order: str | None = None, types: Sequence[str] = ()
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        order: str | None = None,
+        types: Sequence[str] = (),
+        extensions: bool = False,
     ) -> Pages[Event]:
-        """Oldest first, unless `order` is `desc`."""
-        params = {"limit": limit, "order": order, "types[]": [*types] or None}
+        """Oldest first, unless `order` is `desc`. `extensions`: as in `stream`."""
+        params = {
+            "limit": limit,
+            "order": order,
+            "types[]": [*types] or None,
+            "extensions": "true" if extensions else None,
+        }
         return Pages(self._transport, f"/v1/sessions/{session_id}/events", Event, params)
 
     async def stream(

@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 import httpx2
 import stamina
 
-from footplate.client.errors import ApiError, ClientError, Unreachable, error_for_status
+from footplate.client.errors import ApiError, ClientError, RateLimited, Unreachable, error_for_status
 
 Params = Mapping[str, Any]
 Frame = httpx2.ServerSentEvent
+RateLimitListener = Callable[[RateLimited], None]
 TIMEOUT: Final = 30.0
 PATIENCE: Final = 60.0
 _UNPROVEN_SERVER_PATIENCE: Final = 1.0
@@ -41,11 +42,13 @@ class Transport:
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
         http: httpx2.AsyncClient | None = None,
+        on_rate_limit: RateLimitListener | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._headers = {"x-api-key": api_key}
         self._timeout = timeout
         self._full_patience = patience
+        self._on_rate_limit = on_rate_limit
         self._has_responded = False
         # Proxy settings from the environment do not apply to a server on this machine.
         self._http = http or httpx2.AsyncClient(trust_env=not _is_loopback(base_url))
@@ -142,9 +145,39 @@ class Transport:
         timeout: httpx2.Timeout | float | None = None,  # noqa: ASYNC109 - the library enforces it
     ) -> dict[str, Any]:
         """Sends the request with retries. All attempts carry the same idempotency key, so the server acts once."""
+        had_responded = self._has_responded
+        request: dict[str, Any] = {
+            "params": params,
+            "body": body,
+            "lines": lines,
+            "form": form,
+            "key": key,
+            "timeout": timeout,
+        }
+        try:
+            return await self._request_for(self.patience, method, path, **request)
+        except RateLimited as error:
+            if had_responded or not error.retryable:
+                raise
+        # The server responds, so it is worth the whole patience.
+        return await self._request_for(self.patience, method, path, **request)
+
+    async def _request_for(
+        self,
+        patience: float,
+        method: str,
+        path: str,
+        *,
+        params: Params | None,
+        body: Mapping[str, Any] | None,
+        lines: Callable[[], Iterable[bytes]] | None,
+        form: Mapping[str, Any] | None,
+        key: str | None,
+        timeout: httpx2.Timeout | float | None,  # noqa: ASYNC109 - the library enforces it
+    ) -> dict[str, Any]:
         headers = {**self._headers, **({"idempotency-key": key} if key else {})}
         async for attempt in stamina.retry_context(
-            on=should_retry, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
+            on=should_retry, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
         ):
             with attempt:
                 if form is not None:
@@ -168,7 +201,12 @@ class Transport:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
         if response.status_code >= _FIRST_ERROR_STATUS:
-            raise _error_from_response(response)
+            refusal = _error_from_response(response)
+            if isinstance(refusal, RateLimited) and refusal.retryable:
+                self._has_responded = True
+                if self._on_rate_limit is not None:
+                    self._on_rate_limit(refusal)
+            raise refusal
         self._has_responded = True
         return _json_object(response)
 

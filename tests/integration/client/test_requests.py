@@ -17,6 +17,7 @@ from footplate.client import (
     Forbidden,
     InvalidRequest,
     NotFound,
+    RateLimited,
     ServerFailed,
     Unauthenticated,
     Unreachable,
@@ -157,3 +158,14 @@ async def test_a_message_is_sent_and_its_event_returned(server: ScriptedServer, 
     }
     assert (event.id, event.text, event.processed_at) == ("sevt_1", "Hi", None)
     assert event.wire() == {**taken, "something_new": [1]}
+
+
+async def test_a_limited_request_is_reported_and_repeated(server: ScriptedServer) -> None:
+    """Also the first one: the server responds, so it is not given up after a second."""
+    reported: list[RateLimited] = []
+    limited = json_response(failure(429), 429)
+    server.responses = [limited, limited, limited, limited, limited, json_response(DELETED)]
+    async with AsyncFootplate(server.url, "secret", patience=30, on_rate_limit=reported.append) as client:
+        assert (await client.sessions.delete("sesn_1")).id == "sesn_1"
+    assert [error.status for error in reported] == [429] * 5
+    assert len({request.headers["idempotency-key"] for request in server.requests}) == 1

@@ -11,9 +11,11 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from footplate.domain.agents import mcp_servers
+from footplate.domain.agents.agents_and_config import Subagent
 from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.ports.harness import McpAccess
 from footplate.domain.sessions import events as ev
+from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnStatus
 from footplate.harness.mcp.tool_client import McpServers
@@ -216,3 +218,34 @@ def test_tool_names_are_mapped_to_their_servers() -> None:
     assert [names.resolve(name) for name in ("bash", "mcp__other__x")] == [None, None]
     names.add([("mcp__a__b__c", ("a", "b__c"))])
     assert names.resolve("mcp__a__b__c") == ("a", "b__c")
+
+
+@pytest.mark.requirement("K10")
+async def test_a_subagent_has_its_own_servers(world: World, notes: McpProcess) -> None:
+    clerk = Subagent(
+        name="clerk",
+        description="",
+        model="m",
+        system="You note.",
+        mcp_servers=(McpServer(name="notes", url=notes.url),),
+    )
+    world.config = replace(world.config, tools=(), custom_tools=(), subagents=(clerk,))
+    offered: dict[str, list[str]] = {}
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        name = str(info.instructions)
+        offered[name] = [tool.name for tool in info.function_tools]
+        if len(messages) > 1:
+            yield "Noted."
+        elif name == clerk.system:
+            yield call_note("one")
+        else:
+            yield call("Agent", '{"prompt": "Go.", "subagent_type": "clerk"}', "call_1")
+
+    assert (await run(world, FunctionModel(stream_function=stream))).text == "Noted."
+    assert offered["Be brief."] == ["Agent"]
+    assert "mcp__notes__note" in offered[clerk.system]
+    assert notes.read_notes() == ["one"]
+    (use,) = world.log.of_type(ev.AGENT_MCP_TOOL_USE)
+    (thread,) = world.log.of_type(threads.CREATED)
+    assert use.body[threads.THREAD_ID] == thread.body[threads.THREAD_ID]

@@ -19,9 +19,9 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness.native import subagent_runner
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.requests.model_resolver import AnyModel
-from footplate.harness.native.threads import subagent_runner
 from footplate.harness.recovery_text import UNKNOWN
 from footplate.testing.sdk_validation import assert_valid_event
 

@@ -270,3 +270,29 @@ async def test_a_guard_checks_and_reports_all_limits(cell: Cell, stack: Stack, m
         LimitName.STORED_BYTES: 4,
     }
     await redis.aclose()
+
+
+async def test_members_see_their_own_use_and_not_that_of_others(
+    cell: Cell, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CACHE_SECONDS", 0.0)
+    keys, organisation = ApiKeys(cell.database), new_principal().organisation
+    admin, ann, bob = [
+        await keys.authenticate(await keys.create_key(organisation, name, [role]))
+        for name, role in (("root", "admin"), ("ann", "member"), ("bob", "member"))
+    ]
+    for _ in range(2):
+        await cell.session(bob)
+    await cell.session(ann)
+    for scope in (ORGANISATION, EACH_MEMBER):
+        await limit(cell, admin, LimitName.SESSIONS, 10, scope)
+    redis = redis_connections.create_command_client(stack.settings.redis_url)
+    guard = OrganisationLimitGuard(LimitStore(cell.database), redis)
+
+    async def shown_to(member: Principal) -> dict[str, float | None]:
+        uses = await guard.read_limits(member)
+        return {use.scope: use.used for use in uses if use.name is LimitName.SESSIONS}
+
+    assert await shown_to(ann) == {ORGANISATION: None, EACH_MEMBER: None, ann.id: 1}
+    assert await shown_to(admin) == {ORGANISATION: 3, EACH_MEMBER: None, admin.id: 0}
+    await redis.aclose()

@@ -11,18 +11,21 @@ from bench.support.queue.model import QueueModel
 from bench.support.queue.random_changes import RandomChanges
 from bench.support.queue.store_access import StoreQueue
 
+from footplate.api.wire.session.steps import serialize_step
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_object
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.policy.permissions import Decision, PermissionOutcome
 from footplate.domain.ports.api import PlaybackAction
 from footplate.domain.ports.engine import NothingToClaim
 from footplate.domain.sessions import events, steps
+from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.steps import OnFailure, PauseReason, Step, StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import ActivityState, TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.database import SQL
 
-from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, tool_result_for, types
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call, interrupt, message, tool_result_for, types
 
 SHELL = StepDefinition(kind=StepKind.SHELL, command="true")
 FAILED_COMMAND = replace(COMPLETED, step_failed=True, error_message="The command exited with code 1.")
@@ -350,3 +353,138 @@ async def test_concurrent_clients_and_a_worker_follow_the_model(cell: Cell, prin
         assert [step.id for step in found if step.state is StepState.PENDING] == model.pending
         assert {step.id: step.state.value for step in found} == model.states
         assert clients.made > clients.refused / 4
+
+
+async def test_a_step_that_did_not_run_has_the_reason_in_its_result(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    _, removed = await add(cell, principal, session_id, "skipped", "removed", condition="false")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.remove_step(principal, session_id, removed)
+    await change(cell, principal, session_id, "play")
+    assert await run_one(cell, principal, session_id) is None
+    found = await listed(cell, principal, session_id)
+    results = {step.definition.name: as_object(serialize_step(step)["result"]) for step in found}
+    assert (results["skipped"]["status"], results["skipped"]["error_message"]) == (
+        "skipped",
+        "The condition 'false' is false.",
+    )
+    assert results["removed"]["error_message"] == "Removed from the queue."
+
+
+async def park_step(cell: Cell, principal: Principal, session_id: str, definition: StepDefinition) -> Event:
+    """Adds a step and runs it until it waits. Returns the call that it waits for."""
+    async with cell.units.unit(principal, None) as unit:
+        await unit.add_steps(principal, session_id, [(definition, {})], before=None)
+    claim = await cell.claim(session_id, principal)
+    ask = Decision(PermissionOutcome.ASK, "a rule")
+    call = (
+        events.tool_use("bash", {"command": "true"}, call_id=claim.turn_id, decision=ask)
+        if definition.kind is StepKind.SHELL
+        else custom_tool_call()
+    )
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    return call
+
+
+@pytest.mark.requirement("O2")
+@pytest.mark.parametrize("kind", [StepKind.SHELL, StepKind.EXTERNAL])
+async def test_an_interrupt_cancels_a_step_that_waits(cell: Cell, principal: Principal, kind: StepKind) -> None:
+    session_id = await cell.session(principal)
+    await park_step(cell, principal, session_id, StepDefinition(kind=kind, command="true"))
+    assert (await cell.send(principal, session_id, interrupt())).wake
+    resumed = await cell.claim(session_id, principal)
+    assert (resumed.attempt, (await cell.turns.claim_interrupts(resumed))[0]) == (2, True)
+    await cell.turns.finish(resumed, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    (step,) = await listed(cell, principal, session_id)
+    assert (step.state, (await cell.head(session_id))["pause_reason"]) == (StepState.CANCELLED, PauseReason.STEP_FAILED)
+    assert not (await cell.send(principal, session_id, interrupt())).wake
+
+
+async def test_an_interrupt_does_not_end_a_message_that_waits(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    assert not (await cell.send(principal, session_id, interrupt())).wake
+    await cell.expect_nothing_to_claim(session_id, principal)
+
+
+async def test_the_call_of_a_superseded_shell_step_has_a_result(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    call = await park_step(cell, principal, session_id, SHELL)
+    await cell.send(principal, session_id, "stop")
+    assert await run_one(cell, principal, session_id) == "stop"
+    found = [one.event for one in await cell.positions(session_id, principal)]
+    (result,) = [event for event in found if event.type == events.AGENT_TOOL_RESULT]
+    assert (result.body["tool_use_id"], result.body["is_error"]) == (call.id, True)
+    assert as_object(result.body["command"])["status"] == "denied"
+
+
+async def test_an_archived_session_accepts_no_steps_and_shows_its_own(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    (step_id,) = await add(cell, principal, session_id, "a")
+    await run_one(cell, principal, session_id)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.archive_session(principal, session_id)
+    with pytest.raises(InvalidRequest, match="archived"):
+        await add(cell, principal, session_id, "b")
+    with pytest.raises(InvalidRequest, match="archived"):
+        await change(cell, principal, session_id, "pause")
+    assert [step.id for step in await listed(cell, principal, session_id)] == [step_id]
+
+
+@pytest.mark.parametrize("removes", [True, False])
+async def test_removing_or_moving_a_step_wakes_a_session_that_waits(
+    cell: Cell, principal: Principal, *, removes: bool
+) -> None:
+    session_id = await cell.session(principal)
+    first, _ = await add(cell, principal, session_id, "a", "b")
+    async with cell.database.connection() as connection:  # as after a claim that found the author of `a` disabled
+        await connection.execute(
+            "update session_heads set wake = false, waits_for = 'x' where session_id = $1", session_id
+        )
+    async with cell.units.unit(principal, None) as unit:
+        if removes:
+            _, accepted = await unit.remove_step(principal, session_id, first)
+        else:
+            _, accepted = await unit.move_step(principal, session_id, first, before=None)
+    assert accepted.wake
+    assert (await cell.head(session_id))["wake"]
+    assert await run_one(cell, principal, session_id) == "b"
+
+
+async def test_an_interrupting_message_behind_a_step_does_not_interrupt_it(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    await add(cell, principal, session_id, "a")
+    await cell.send(principal, session_id, message("stop", WhenBusy.INTERRUPT))
+    assert (await cell.turns.claim_interrupts(claim))[0]
+    await cell.turns.finish(claim, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    step = await cell.claim(session_id, principal)
+    assert step.step is not None
+    assert not (await cell.turns.claim_interrupts(step))[0]
+    await cell.turns.finish(step, COMPLETED)
+    assert await run_one(cell, principal, session_id) == "stop"
+
+
+@pytest.mark.requirement("R3")
+async def test_a_long_external_result_is_accepted_once(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await park_step(cell, principal, session_id, StepDefinition(kind=StepKind.EXTERNAL))
+    (step,) = await listed(cell, principal, session_id)
+
+    async def submit(text: str) -> None:
+        async with cell.units.unit(principal, None) as unit:
+            result: JsonObject = {"status": "completed", "stdout": {"text": text, "bytes": len(text)}}
+            await unit.submit_result(principal, session_id, step.id, result, is_error=False)
+
+    long = "x" * 200_000
+    await submit(long)
+    await submit(long)
+    with pytest.raises(Conflict):
+        await submit(f"{long}y")
+    found = [one.event for one in await cell.positions(session_id, principal)]
+    assert len([event for event in found if event.type == events.USER_CUSTOM_TOOL_RESULT]) == 1

@@ -75,6 +75,7 @@ async def test_each_trust_level_reads_its_own_files(repository: Repository) -> N
         ".claude/rules/a.md",
         ".claude/skills/x/SKILL.md",
         ".claude/commands/c.md",
+        ".claude/agents/a.md",
     }
 
     nothing = await repository.load_instructions(commit, Trust.NOTHING)
@@ -87,12 +88,11 @@ async def test_each_trust_level_reads_its_own_files(repository: Repository) -> N
     assert {skipped.path for skipped in instructions.skipped} == {
         ".claude/settings.json",
         ".mcp.json",
-        ".claude/agents/a.md",
     }
 
     everything = await repository.load_instructions(commit, Trust.ALL)
     assert set(everything.files) == expected | {".claude/settings.json", ".mcp.json", ".claude/hooks/h.sh"}
-    assert [skipped.path for skipped in everything.skipped] == [".claude/agents/a.md"]
+    assert everything.skipped == ()
 
 
 async def test_the_working_tree_and_later_commits_are_ignored(repository: Repository) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -14,6 +15,7 @@ from starlette.types import Message
 from footplate.api.wire.response_models import SentEvents
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.api import Cursor
+from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import WhenBusy
 
 from .conftest import Api
@@ -284,3 +286,16 @@ async def test_an_invalid_stream_request_is_refused(
 async def test_the_stream_of_an_unknown_session_is_not_found(http: httpx2.AsyncClient, api: Api) -> None:
     assert (await http.get("/v1/sessions/sesn_none/events/stream")).status_code == 404
     assert api.tails.requests == []
+
+
+async def test_types_of_footplate_are_listed_on_request(http: httpx2.AsyncClient, path: str, api: Api) -> None:
+    session_id = path.rsplit("/", 1)[1]
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    api.world.log[session_id] = [
+        Position(1, Event("step.created", {"step_id": "step_1"}), now, now),
+        Position(2, Event("step.ended", {"step_id": "step_1"}), now, now),
+    ]
+    listed = await http.get(f"{path}/events", params={"types[]": "step.ended", "extensions": "true"})
+    assert [event["type"] for event in listed.json()["data"]] == ["step.ended"]
+    refused = await http.get(f"{path}/events", params={"types[]": "step.ended"})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "types[]")

@@ -93,3 +93,11 @@ async def test_playback_is_changed_and_read(http: httpx2.AsyncClient, path: str)
         response = await http.post(f"{path}/{action}")
         assert Playback.model_validate(response.json()).playing is playing
     assert (await http.get(f"{path}/playback")).json()["pause_reason"] is None
+
+
+async def test_an_edited_prompt_may_only_name_files_that_exist(http: httpx2.AsyncClient, path: str) -> None:
+    (step,) = await _add(http, path, {"kind": "prompt", "content": "Look"})
+    block = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
+    response = await http.post(f"{path}/steps/{step['id']}", json={"content": [block]})
+    assert (response.status_code, "file_none" in response.json()["error"]["message"]) == (404, True)
+    assert (await http.get(f"{path}/steps/{step['id']}")).json()["content"] == step["content"]

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timing
         (".mcp.json", InstructionKind.SERVERS),
         (".claude/hooks/check.sh", InstructionKind.SCRIPT),
         (".claude/settings.local.json", InstructionKind.OTHER),
-        (".claude/agents/reviewer.md", InstructionKind.OTHER),
+        (".claude/agents/reviewer.md", InstructionKind.AGENT),
         (".claude/output-styles/loud.md", InstructionKind.OTHER),
         (".claude/plugins/known.json", InstructionKind.OTHER),
         ("CLAUDE.local.md", InstructionKind.OTHER),
@@ -48,7 +48,13 @@ def test_the_kind_of_a_file(path: str, expected: InstructionKind | None) -> None
 
 @pytest.mark.parametrize("found", InstructionKind)
 def test_only_text_files_are_loaded_if_instructions_are_trusted(found: InstructionKind) -> None:
-    text_kinds = {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.SKILL, InstructionKind.COMMAND}
+    text_kinds = {
+        InstructionKind.INSTRUCTIONS,
+        InstructionKind.RULE,
+        InstructionKind.SKILL,
+        InstructionKind.COMMAND,
+        InstructionKind.AGENT,
+    }
     assert not is_loaded(found, Trust.NOTHING)
     assert is_loaded(found, Trust.INSTRUCTIONS) == (found in text_kinds)
     assert is_loaded(found, Trust.ALL) == (

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from footplate.cli.actions.project_directory import ProjectDirectory
@@ -61,16 +62,19 @@ class SelectedProjects:
 async def select_projects(
     client: AsyncFootplate, server: Server, wanted: Sequence[str], *, include_uncommitted: bool
 ) -> SelectedProjects:
-    """Selects the projects of a new session. Each argument is an id, or a path for which a project is created on first
-    use. All paths on this machine are checked before a project is created.
+    """Selects the projects of a new session. Each argument is an id, a name, or a path for which a project is created
+    on first use. All paths on this machine are checked before a project is created.
     """
-    directories = {each: ProjectDirectory.find(each) for each in wanted if server.is_local and _is_path(each)}
+    named = {each: found for each in wanted if (found := await _find_named_project(client, server, each)) is not None}
+    directories = {
+        each: ProjectDirectory.find(each) for each in wanted if server.is_local and _is_path(each) and each not in named
+    }
     if include_uncommitted and len(directories) < len(wanted):
         raise ClientError(
             "--include-uncommitted requires a `footplate dev` on this machine and a --project that is a path.",
             help_text="Omit it. The session then starts from the last commit.",
         )
-    ids = {each: await _resolve_project_id(client, each, directories.get(each)) for each in wanted}
+    ids = {each: named.get(each) or await _resolve_project_id(client, each, directories.get(each)) for each in wanted}
     commits: dict[str, str] = {}
     for each, directory in directories.items():
         if not (uncommitted := directory.list_uncommitted()):
@@ -98,6 +102,21 @@ def _warn_of_uncommitted(files: Sequence[str]) -> None:
     terminal_io.err().print(
         f"[yellow]{count} not in the session: {names}. Commit them first, or use --include-uncommitted.[/]"
     )
+
+
+async def _find_named_project(client: AsyncFootplate, server: Server, wanted: str) -> str | None:
+    """Returns the id of the project with this name. A path is not taken for a name."""
+    if not _may_be_name(wanted, server):
+        return None
+    found = [project.id async for project in client.projects.list(limit=100) if project.name == wanted]
+    if not server.is_local and found:
+        found += [project.id for project in (await client.projects.list(path=wanted, limit=1).page()).data]
+    if len({*found}) > 1:
+        raise ClientError(
+            f"{quote(wanted)} is the name of one project and the path of another.",
+            help_text="Pass the ID of a project. `footplate projects ls` lists them.",
+        )
+    return found[0] if found else None
 
 
 async def _resolve_project_id(client: AsyncFootplate, wanted: str, directory: ProjectDirectory | None) -> str:
@@ -133,6 +152,11 @@ def _server_path(server: Server, given: str) -> str:
             help_text=f"Create a project for the repository: footplate projects create {found.repository}",
         )
     return str(found.repository)
+
+
+def _may_be_name(text: str, server: Server) -> bool:
+    is_plain = _is_path(text) and "/" not in text and text not in {".", ".."}
+    return is_plain and not (server.is_local and Path(text).exists())
 
 
 def _is_path(text: str) -> bool:

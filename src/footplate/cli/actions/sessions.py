@@ -185,7 +185,7 @@ async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:
-    view: TurnView = TextView(show_input=True, lines_on_stdout=True)
+    view: TurnView = TextView(show_input=True, show_queued=not follow, lines_on_stdout=True)
     if as_json or show_ids:
         view = JsonLinesView() if as_json else LogWithIdsView()
 

@@ -53,7 +53,7 @@ Projects = Annotated[
     typer.Option(
         "--project",
         "-p",
-        metavar="PATH|ID",
+        metavar="PATH|ID|NAME",
         help="Work in a copy of this repository. May be repeated; further projects are placed next to the first.",
     ),
 ]

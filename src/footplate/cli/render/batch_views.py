@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from footplate.cli.json_output_models import BatchResult
 from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
@@ -87,15 +85,7 @@ class BatchProgressView:
 
     def __init__(self) -> None:
         self._console = terminal_io.err()
-        self._bar = Progress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
+        self._bar = terminal_io.create_progress_bar(self._console)
         self._failures = 0
         self._task = self._bar.add_task("", total=None)
 

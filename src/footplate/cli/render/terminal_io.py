@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from rich.console import Console
+    from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
 
@@ -69,6 +70,21 @@ def _console(*, stderr: bool) -> Console:
     if not console.is_terminal:
         console.width = _UNLIMITED_WIDTH
     return console
+
+
+def create_progress_bar(console: Console) -> Progress:
+    """Returns a progress bar, which only a terminal shows and which is erased at its end. Its description is text."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 def is_terminal() -> bool:

@@ -79,7 +79,9 @@ class JsonLinesView(ResultView):
 class TextView:
     """Streams the agent's text, prints one line per tool call, and the tokens and cost at the end."""
 
-    def __init__(self, *, show_input: bool = False, lines_on_stdout: bool = False) -> None:
+    def __init__(self, *, show_input: bool = False, show_queued: bool = False, lines_on_stdout: bool = False) -> None:
+        """`show_queued`: show messages that wait in the queue, too."""
+        self._show_queued = show_queued
         self._screen = TerminalScreen(lines_on_stdout=lines_on_stdout)
         self._screen.set_status("waiting for the turn to start")
         self._show_input = show_input
@@ -177,9 +179,11 @@ class TextView:
             )
 
     def user_message(self, event: Event) -> None:
-        if self._show_input and event.processed_at is not None:
+        if self._show_input and (event.processed_at is not None or self._show_queued):
             self._screen.print_gap()
             self._screen.print_block("> ", event.text)
+            if event.processed_at is None:
+                self._screen.print_line("  [dim]in the queue[/]")
 
     def interrupt(self, event: Event) -> None:
         if self._show_input and event.processed_at is not None:

@@ -33,6 +33,8 @@ class InstructionKind(StrEnum):
     RULE = "rule"
     SKILL = "skill"
     COMMAND = "command"
+    AGENT = "agent"
+    """An agent of `.claude/agents`, which an agent with subagents may use."""
     IMPORT = "import"
     """A file that an instruction file imports."""
     SCRIPT = "script"
@@ -40,7 +42,7 @@ class InstructionKind(StrEnum):
     SETTINGS = "settings"
     SERVERS = "servers"
     OTHER = "other"
-    """A known file that is never loaded: agents, personal settings, output styles, plugins."""
+    """A known file that is never loaded: personal settings, output styles, plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def _classify_claude_path(path: str, name: str) -> InstructionKind | None:
     folder, slash, rest = path.partition("/")
     if folder == "skills" and slash:
         return (InstructionKind.SKILL if name == "SKILL.md" else None) if rest.count("/") == 1 else None
+    if folder == "agents" and name.endswith(".md"):
+        return InstructionKind.AGENT
     if folder in {"rules", "commands"} and name.endswith(".md"):
         return InstructionKind.RULE if folder == "rules" else InstructionKind.COMMAND
     if path == "settings.json":
@@ -85,7 +89,13 @@ def _classify_claude_path(path: str, name: str) -> InstructionKind | None:
 
 _NEVER_LOADED_FOLDERS: Final = frozenset({"agents", "output-styles", "plugins"})
 _INSTRUCTION_KINDS: Final = frozenset(
-    {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.SKILL, InstructionKind.COMMAND}
+    {
+        InstructionKind.INSTRUCTIONS,
+        InstructionKind.RULE,
+        InstructionKind.SKILL,
+        InstructionKind.COMMAND,
+        InstructionKind.AGENT,
+    }
 )
 _EXECUTABLE_KINDS: Final = frozenset({InstructionKind.SETTINGS, InstructionKind.SERVERS, InstructionKind.SCRIPT})
 _SKIP_REASONS: Final = {

@@ -325,6 +325,11 @@ def _state_after(outcome: TurnOutcome) -> StepState:
     return StepState.COMPLETED if succeeded else StepState.FAILED
 
 
+INTERRUPTED_WHILE_WAITING: Final = frozenset({StepKind.SHELL, StepKind.EXTERNAL})
+"""Kinds of steps that an interrupt cancels while they wait for a decision or a result. As in the reference API, it has
+no effect on the turn of a message that waits."""
+
+
 def result_fields(step: Step) -> JsonObject:
     """Return the result of an ended step, with the fields that references and conditions use."""
     stored, command = step.result or {}, _command_of(step)

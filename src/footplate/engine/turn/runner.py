@@ -14,6 +14,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain.agents import environment_config
+from footplate.domain.agents.project_agents import with_project_agents
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.files.attachments import AttachmentSources
 from footplate.domain.files.session_outputs import OutputChanges
@@ -355,12 +356,13 @@ class _Turn:
         gate = self._services.gate_factory.create_gate(claim, resources.environment)
         hooks = TurnHooks(gate, attachments)
         self._children = self._create_children()
+        instructions = await load_instructions(self._services.trees, claim)
         context = TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
             turn_id=claim.turn_id,
             attempt=claim.attempt,
-            config=claim.config,
+            config=with_project_agents(claim.config, instructions),
             content=[*claim.content, *step_content, *messages],
             step=claim.step,
             history=await self._services.conversations.load(claim),
@@ -380,7 +382,7 @@ class _Turn:
             resolve_steering=hooks.resolve_steering,
             context=claim.context,
             endpoints=resources.models.endpoints,
-            project_instructions=await load_instructions(self._services.trees, claim),
+            project_instructions=instructions,
             warm_process=warm_process,
             keep_warm=self._keep_warm,
             children=self._children,

@@ -27,10 +27,9 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.harness import approvals
 from footplate.harness.approvals import ApprovalLedger
-from footplate.harness.native import content_blocks
+from footplate.harness.native import content_blocks, thread_entries
 from footplate.harness.native.requests.encoded_message_cache import MessagePrefix
-from footplate.harness.native.threads import thread_entries
-from footplate.harness.native.threads.thread_entries import ThreadLedger
+from footplate.harness.native.thread_entries import ThreadLedger
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"

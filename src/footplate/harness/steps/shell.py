@@ -5,8 +5,8 @@ may need approval, and it is in the log before it starts. A call that a lost wor
 again, because it may have taken effect.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from footplate import failpoints
@@ -23,8 +23,10 @@ from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks
 from footplate.harness.native.toolset.builtin_tools import ToolOutput
 from footplate.harness.recovery_text import INTERRUPTED, UNKNOWN
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.command_details import UnfinishedStatus
 
-TOOL: Final = "bash"
+TOOL: Final = command_details.BASH
 DEFAULT_TIMEOUT: Final = 600.0
 LOGGED_CHARACTERS: Final = 16_000
 """Characters of each stream that are in the log. Longer output is in the object store."""
@@ -35,20 +37,6 @@ _NOT_RUN: Final = "Not run: the user interrupted the turn. The command had no ef
 class ShellHarness:
     async def run(self, turn: TurnContext) -> TurnOutcome:
         return await _CommandRun(turn).run()
-
-
-@dataclass(frozen=True, slots=True)
-class _BytesOutput:
-    """A stream that is complete, but too long for the log."""
-
-    data: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    def pieces(self) -> Iterator[bytes]:
-        yield self.data
 
 
 class _CommandRun:
@@ -134,12 +122,12 @@ class _CommandRun:
         return turn_outcome_factories.interrupted("")
 
     async def _record(
-        self, use: Event, output: ToolOutput, status: str | None = None, *, before: Sequence[Event] = ()
+        self, use: Event, output: ToolOutput, status: UnfinishedStatus | None = None, *, before: Sequence[Event] = ()
     ) -> TurnOutcome:
         """Commits the result of the call. `status`: why there is no exit code."""
         command = output.command
         if status is not None:
-            command = {"status": status, "exit_code": None, "duration_ms": None, "error": _text_of(output.content)}
+            command = command_details.without_exit_code(status, _text_of(output.content))
         event = self._mark(
             ev.tool_result_for(
                 use, output.content, is_error=output.is_error, call_id=self._turn.turn_id, command=command
@@ -156,7 +144,7 @@ class _CommandRun:
 
 def _long_outputs(result: CommandResult) -> Mapping[str, FullOutput]:
     streams = {"stdout": result.stdout, "stderr": result.stderr}
-    long = {name: _BytesOutput(data) for name, data in streams.items() if len(data) > LOGGED_CHARACTERS}
+    long = {name: command_details.BytesOutput(data) for name, data in streams.items() if len(data) > LOGGED_CHARACTERS}
     return {**long, **result.full_outputs}
 
 

@@ -25,7 +25,7 @@ from footplate.domain.policy.approvals import (
     InputEdited,
 )
 from footplate.domain.ports.api import AcceptedInputs, Input
-from footplate.domain.sessions import events, threads
+from footplate.domain.sessions import events, steps, threads
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import WhenBusy
 from footplate.store.database import SQL, Connection
@@ -94,8 +94,11 @@ async def append_inputs(
         number: found for number, item in enumerate(inputs) if (found := _find_repeated(item, decisions)) is not None
     }
     waits_for_group = await _waits_for_group(connection, head, inputs)
+    waits_in_step = not waits_for_group and await _waits_in_step(connection, head, inputs)
     plans = [
-        _plan_input(head, principal, item, number, pending, waits_for_group=waits_for_group)
+        _plan_input(
+            head, principal, item, number, pending, waits_for_group=waits_for_group, waits_in_step=waits_in_step
+        )
         for number, item in enumerate(inputs)
         if number not in repeated
     ]
@@ -110,8 +113,8 @@ async def append_inputs(
             if editor := editors.get(str(decision.body["tool_use_id"])):
                 decision.body["edited_by_name"] = editor
     if limits is not None:
-        steps = sum(plan.step for plan in plans)
-        await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=steps)
+        added = sum(plan.step for plan in plans)
+        await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=added)
     closing = _close_interrupted_calls(head, plans, pending)
     accepted = await _write_plans(connection, objects, principal, head, [*plans, *closing])
     closed = [plan.event for plan in closing if plan.event.type == events.USER_TOOL_CONFIRMATION]
@@ -156,12 +159,24 @@ async def _load_pending_calls(
 
 async def _waits_for_group(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
     """Whether an interrupt among the inputs meets a turn that waits for a group of sessions."""
+    if not _interrupts_parked_turn(head, inputs):
+        return False
+    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
+
+
+async def _waits_in_step(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
+    """Whether an interrupt among the inputs meets a step without a model that waits for a decision or a result."""
+    if not _interrupts_parked_turn(head, inputs):
+        return False
+    kind = await connection.fetchval(SQL["kind_of_turn"], head["session_id"], head["turn_id"])
+    return kind in steps.INTERRUPTED_WHILE_WAITING
+
+
+def _interrupts_parked_turn(head: Row, inputs: Sequence[Input]) -> bool:
     is_parked = head["turn_id"] is not None and head["status"] == "idle"
     whole_turn = {None, threads.primary_id(head["session_id"])}
     interrupts = [item for item in inputs if item.type == events.USER_INTERRUPT]
-    if not is_parked or all(_interrupted_thread(item) not in whole_turn for item in interrupts):
-        return False
-    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
+    return is_parked and any(_interrupted_thread(item) in whole_turn for item in interrupts)
 
 
 def _interrupted_thread(item: Input) -> str | None:
@@ -344,6 +359,7 @@ def _plan_input(
     pending: dict[str, _AwaitedResponse],
     *,
     waits_for_group: bool,
+    waits_in_step: bool,
 ) -> _InputPlan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"] or head["waits_for"] is not None
@@ -359,8 +375,8 @@ def _plan_input(
         return _InputPlan(event, item, processed=False, step=True, wake=may_start, control=control)
     if item.type == events.USER_INTERRUPT:
         # A turn that waits for children obeys the interrupt when they are cancelled.
-        acts = busy or waits_for_group
-        return _InputPlan(event, item, processed=not acts, control=acts)
+        acts = busy or waits_for_group or waits_in_step
+        return _InputPlan(event, item, processed=not acts, control=acts, wake=waits_in_step)
     if item.type in _CALL_RESPONSES:
         name, noun = _CALL_RESPONSES[item.type]
         use_id = str(item.body.get(name))

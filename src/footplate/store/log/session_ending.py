@@ -18,7 +18,7 @@ from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStat
 from footplate.store.database import SQL, Connection
 from footplate.store.log.inputs import append_events
 from footplate.store.log.session_groups import AccountedEnd, record_member_end
-from footplate.store.log.step_queue import ended_event
+from footplate.store.log.step_queue import ended_event, unrun_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,9 @@ async def end_session(connection: Connection, organisation: str, session_id: str
     new_events: list[Event] = []
     if head["turn_id"] is not None:
         new_events += await _end_open_turn(connection, session_id, head["epoch"], head["turn_id"])
-    for row in await connection.fetch(SQL["cancel_pending_steps"], session_id):
-        new_events.append(
-            ended_event(steps.step_id_of(row["event_id"]), StepState.CANCELLED, "The session ended before it ran.")
-        )
+    reason = "The session ended before it ran."
+    for row in await connection.fetch(SQL["cancel_pending_steps"], session_id, reason):
+        new_events.append(ended_event(steps.step_id_of(row["event_id"]), StepState.CANCELLED, reason))
     new_events.append(events.status_terminated(end))
     positions = await append_events(connection, organisation, end.ended_by, session_id, new_events)
     has_open_turn = head["turn_id"] is not None
@@ -126,7 +125,10 @@ async def _end_open_turn(connection: Connection, session_id: str, epoch: int, tu
     )
     if turn["definition"] is None:
         return ()
-    return [ended_event(steps.step_id_of(turn["event_id"]), StepState.CANCELLED, "The session ended.")]
+    return [
+        *unrun_results(turn),
+        ended_event(steps.step_id_of(turn["event_id"]), StepState.CANCELLED, "The session ended."),
+    ]
 
 
 def _dump(end: SessionEnd) -> JsonObject:

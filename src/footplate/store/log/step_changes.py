@@ -153,10 +153,11 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
     async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]:
         head = await self._lock_queue(principal, session_id)
         step = await self._pending_step(principal, session_id, step_id)
-        await self._connection.execute(SQL["end_step"], session_id, step.position, StepState.CANCELLED)
+        reason = "Removed from the queue."
+        await self._connection.execute(SQL["end_step"], session_id, step.position, StepState.CANCELLED, reason)
         limited = await self._limit_next_steps(principal, head)
         removed, accepted = await self._record_step_change(
-            principal, head, step_id, ended_event(step_id, StepState.CANCELLED, "Removed from the queue.")
+            principal, head, step_id, ended_event(step_id, StepState.CANCELLED, reason)
         )
         return removed, replace(accepted, positions=[*limited, *accepted.positions])
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from footplate.domain.errors import InvalidRequest, Permanent
+from footplate.domain.json import JsonObject
 from footplate.domain.ports.engine import Claim
-from footplate.domain.sessions import step_references, steps
+from footplate.domain.sessions import events, step_references, steps
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import (
     ClaimedStep,
@@ -78,7 +79,7 @@ async def end_unstarted_step(
     connection: Connection, organisation: str, session_id: str, step: ClaimedStep, end: StepEnd, reason: str
 ) -> tuple[Sequence[Position], bool]:
     """Ends a step that does not run, under the head's lock. Returns whether the session may start another one."""
-    await connection.execute(SQL["end_step"], session_id, step.position, end.state)
+    await connection.execute(SQL["end_step"], session_id, step.position, end.state, reason)
     may_start = bool(await connection.fetchval(SQL["consume_next"], session_id))
     new_events = [ended_event(step.id, end.state, reason)]
     if end.pauses:
@@ -88,13 +89,30 @@ async def end_unstarted_step(
 
 
 async def end_superseded_step(
-    connection: Connection, organisation: str, session_id: str, step: ClaimedStep
+    connection: Connection, organisation: str, session_id: str, step: ClaimedStep, turn: Row
 ) -> Sequence[Position]:
     """Ends a step whose turn waited until a message ended it. The caller holds the head's lock."""
-    new_events = [ended_event(step.id, StepState.CANCELLED, "A message arrived before the result or the decision.")]
+    new_events = [
+        *unrun_results(turn),
+        ended_event(step.id, StepState.CANCELLED, "A message arrived before the result or the decision."),
+    ]
     if step.definition.on_failure is not OnFailure.CONTINUE:
         new_events.append(await pause(connection, session_id, PauseReason.STEP_FAILED))
     return await append_events(connection, organisation, None, session_id, new_events)
+
+
+def unrun_results(turn: Row) -> list[Event]:
+    """Results of the commands that a turn without a model waited to run, if the turn ends without running them. In
+    other turns, the next turn adds them to the conversation.
+    """
+    if turn["kind"] != StepKind.SHELL:
+        return []
+    text = "Not run: the step ended before the command was approved. The command had no effect."
+    details: JsonObject = {"status": "denied", "exit_code": None, "duration_ms": None, "error": text}
+    return [
+        events.tool_result(str(use_id), [events.text_block(text)], is_error=True, call_id=turn["id"], command=details)
+        for use_id in (turn["result"] or {}).get("pending", [])
+    ]
 
 
 async def end_claimed_step(connection: Connection, claim: Claim, step: ClaimedStep, end: StepEnd) -> Sequence[Position]:
@@ -130,6 +148,12 @@ def _waiting_for(kind: StepKind) -> str:
     return "sessions" if kind is StepKind.PARALLEL else "action"
 
 
+def _load_result(row: Row) -> JsonObject | None:
+    if row["error_message"] is not None:
+        return {**(row["result"] or {}), "error": row["error_message"]}
+    return row["result"] or None
+
+
 def load_step(row: Row) -> Step:
     is_message = row["definition"] is None
     definition = steps.MESSAGE if is_message else StepDefinition.load(row["kind"], row["name"], row["definition"])
@@ -145,7 +169,7 @@ def load_step(row: Row) -> Step:
         attempt=row["attempts"],
         waiting_for=_waiting_for(definition.kind) if waits else "retry" if row["not_before"] is not None else None,
         turn_id=row["turn_id"],
-        result=row["result"] or None,
+        result=_load_result(row),
         created_at=row["created_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],

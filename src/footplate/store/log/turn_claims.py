@@ -170,7 +170,7 @@ class Claims:
             assert turn is not None
             awaited = turn["result"].get("pending", []) if turn["status"] == TurnStatus.AWAITING else []
             remaining = await find_unresolved_calls(connection, session_id, turn["first_seq"], awaited)
-            if not remaining:
+            if not remaining or await _is_step_interrupted(connection, head, turn):
                 return await self._resume_turn(connection, head, turn)
             step = await _find_next_step(connection, head, session_id)
             if step is None or step["when_busy"] == WhenBusy.WAIT:
@@ -415,6 +415,13 @@ async def find_unresolved_calls(
     return [event_id for event_id in calls if event_id not in resolved]
 
 
+async def _is_step_interrupted(connection: Connection, head: Row, turn: Row) -> bool:
+    """Whether an interrupt arrived for a step without a model that waits. The turn resumes to obey it."""
+    if turn["kind"] not in steps.INTERRUPTED_WHILE_WAITING or head["control_seq"] < turn["controls_seq"]:
+        return False
+    return bool(await connection.fetch(SQL["interrupts"], turn["session_id"], turn["controls_seq"], turn["id"]))
+
+
 async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Sequence[Position]:
     """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
@@ -432,7 +439,7 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Seque
     )
     if step is None:
         return ()
-    return await end_superseded_step(connection, turn["organisation"], turn["session_id"], step)
+    return await end_superseded_step(connection, turn["organisation"], turn["session_id"], step, turn)
 
 
 def content_blocks(body: JsonObject) -> Sequence[JsonObject]:

@@ -11,7 +11,7 @@ where h.session_id = $1
 
 -- name: cancel_pending_steps
 with cancelled as (
-    update steps s set state = 'cancelled', not_before = null
+    update steps s set state = 'cancelled', not_before = null, error_message = $2
     from session_heads h
     where h.session_id = $1 and s.session_id = $1 and s.sort_key between h.taken_position + 1 and h.seq and s.state = 'pending'
     returning s.event_id, s.sort_key

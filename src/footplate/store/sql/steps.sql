@@ -32,7 +32,7 @@ update steps set name = $3, definition = $4, edited_by = $5 where session_id = $
 
 -- name: end_step
 -- Ends a step that has not run.
-update steps set state = $3, not_before = null where session_id = $1 and position = $2 and state = 'pending'
+update steps set state = $3, not_before = null, error_message = $4 where session_id = $1 and position = $2 and state = 'pending'
 
 -- name: consume_next
 -- A paused session that skips a step has used one of the steps that it may start. Returns whether it may start another one.
@@ -75,10 +75,14 @@ with head as (
 )
 select wake from head
 
+-- name: kind_of_turn
+select s.kind from turns t join steps s on s.session_id = t.session_id and s.position = t.position
+where t.session_id = $1 and t.id = $2
+
 -- name: steps
--- In the order of the queue. The turn has the result.
+-- In the order of the queue. The turn has the result of a step that ran.
 select s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name, s.definition, s.attempts, s.not_before,
-       s.turn_id, s.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
+       s.turn_id, s.created_at, s.error_message, t.status as turn_status, t.result, t.started_at, t.ended_at
 from steps s
 left join turns t on t.session_id = s.session_id and t.id = s.turn_id
 where s.session_id = $1 and s.organisation = $2 and ($3::text[] is null or s.state = any($3))
@@ -89,7 +93,7 @@ limit $5
 -- name: step_results
 -- The last ended step of each name, with its result. Steps that were removed or interrupted do not count.
 select distinct on (s.name) s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name, s.definition, s.attempts,
-       s.not_before, s.turn_id, s.created_at, t.status as turn_status, t.result, t.started_at, t.ended_at
+       s.not_before, s.turn_id, s.created_at, s.error_message, t.status as turn_status, t.result, t.started_at, t.ended_at
 from steps s left join turns t on t.session_id = s.session_id and t.id = s.turn_id
 where s.session_id = $1 and s.name = any($2::text[]) and s.state in ('completed', 'failed', 'skipped')
 order by s.name, s.sort_key desc

@@ -53,6 +53,7 @@ async def send_events(request: Request, session_id: str, principal: Caller) -> R
 )
 async def list_events(request: Request, session_id: str, principal: Caller) -> Response:
     query = read_query(request, ListEvents)
+    query.check_types()
     cursor = pagination.decode_number_cursor("events", query.page, query.order)
     order: Order = cursor[0] if cursor else query.order or "asc"
     page = EventPage(

@@ -9,6 +9,7 @@ from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_
 from footplate.api.wire.policy.permissions import AllowRule
 from footplate.api.wire.request_base import Body, Context, Id, Parameters, Text, UtcTime, dump_sent_fields
 from footplate.api.wire.session.content import MessageContent, ResultContent
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.roles import Permission
 from footplate.domain.policy.approvals import DECIDED_BY_TURN
@@ -67,6 +68,15 @@ EventType = Literal[
     "workflow_run.error",
     "workflow_run.phase_started",
     "workflow_run.phase_ended",
+]
+StepEventType = Literal[
+    "step.created",
+    "step.updated",
+    "step.moved",
+    "step.started",
+    "step.call_started",
+    "step.ended",
+    "step.playback",
 ]
 
 
@@ -189,12 +199,24 @@ class ListEvents(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = MAX_EVENTS
     order: Literal["asc", "desc"] | None = None
     page: Text | None = None
-    types: Annotated[list[EventType], Field(alias="types[]", default_factory=list)]
+    types: Annotated[
+        list[Literal[EventType, StepEventType]],
+        Field(alias="types[]", default_factory=list, description="`step.*` only with `extensions=true`."),
+    ]
     created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
     extensions: WithExtensions = False
+
+    def check_types(self) -> None:
+        """Raises `InvalidRequest` for types that only a list with extensions has."""
+        if not self.extensions and any(events.is_extension(name) for name in self.types):
+            raise InvalidRequest(
+                "types[]: a type of the reference API, unless the list includes the types of Footplate",
+                field="types[]",
+                help_text="Add `extensions=true`, or leave out the types that start with `step.`.",
+            )
 
 
 class StreamFeed(Parameters):

@@ -332,7 +332,7 @@ def serialize_step(step: Step) -> JsonObject:
         "is_message": step.is_message,
         "attempt": step.attempt,
         "turn_id": step.turn_id,
-        "result": steps.result_fields(step) if has_ended and step.turn_id is not None else None,
+        "result": steps.result_fields(step) if has_ended and (step.turn_id or step.result) else None,
         "created_at": timestamp(step.created_at),
         "started_at": optional_timestamp(step.started_at),
         "ended_at": optional_timestamp(step.ended_at),

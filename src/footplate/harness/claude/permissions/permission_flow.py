@@ -66,7 +66,7 @@ class PermissionFlow:
             await failpoints.hit("before_intent")
             logged_call, decision = await self._decide(call, calls, directory)
             denied = decision.outcome is PermissionOutcome.DENY
-            if not denied and self._pending_calls.expect_custom_call(logged_call):
+            if not denied and await self._pending_calls.expect_custom_call(logged_call):
                 calls.running.add(call.id)
                 return None
             question = None if denied else self._pending_calls.make_question(calls.open[call.id])
@@ -89,7 +89,7 @@ class PermissionFlow:
             else:
                 calls.mark_running(call, use)
             if denied:
-                calls.block_start(call.id)
+                calls.deny(call.id)
                 return decision.refusal
             if not waits_in_cli:
                 await failpoints.hit("after_intent")
@@ -144,7 +144,7 @@ class PermissionFlow:
             if refusal is not None:
                 await self._turn.log.append(running_events)
                 calls.mark_running(call, use)
-                calls.block_start(call.id)
+                calls.deny(call.id)
                 return refusal
             mark = approvals.started_mark(self._turn.turn_id, call.id, use)
             await self._turn.log.append([*running_events, *self._subagents.start(logged_call)], entries=[mark])

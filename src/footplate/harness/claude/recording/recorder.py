@@ -143,6 +143,10 @@ class TurnRecorder:
         """Whether the worker may make this call now. It may once, and only as it was permitted."""
         return self._calls.claim_start(call_id, name, call_input)
 
+    def find_use(self, call_id: str) -> Event | None:
+        """The event of a running call. None: the call is not logged yet, as a custom tool's."""
+        return self._calls.use_events.get(call_id)
+
     async def finish(self, mode: FinishMode = "well") -> None:
         """Logs the rest of the CLI's work after it has stopped.
 
@@ -305,6 +309,8 @@ class TurnRecorder:
         entries = batch.entries
         if not (batch.events or entries):
             return
+        for output in batch.stored_outputs:
+            await output.upload(self._turn)
         if batch.completed_calls:
             await failpoints.hit("before_result_commit")
         await self._turn.log.append(batch.events, entries=entries, usage=batch.usage)

@@ -118,6 +118,8 @@ class _ConfigSelection:
                 listed.append(f"{path}\n{_front_matter(text)}".strip())
             elif kind in {InstructionKind.INSTRUCTIONS, InstructionKind.RULE, InstructionKind.IMPORT}:
                 parts.append(f"Contents of {path}:\n\n{text.strip()}")
+            elif kind is InstructionKind.AGENT:
+                pass  # used if the agent has subagents
             else:
                 continue
             self._mark_loaded(path, kind)

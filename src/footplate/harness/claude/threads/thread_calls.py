@@ -3,6 +3,7 @@ result.
 """
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -30,6 +31,8 @@ class ThreadCalls:
         self.use_events: dict[str, Event] = {}
         """The `tool_use` events of open calls, by call id."""
         self.running: set[str] = set()
+        self.denied: set[str] = set()
+        self._start_times: dict[str, float] = {}
         self._started: set[str] = set()
         """Calls that the worker itself has started, or that it must never start."""
         self._evaluated_inputs: dict[str, JsonObject] = {}
@@ -49,6 +52,12 @@ class ThreadCalls:
         self.use_events[call.id] = use
         self.running.add(call.id)
         self._evaluated_inputs[call.id] = call.input
+        self._start_times[call.id] = time.monotonic()
+
+    def duration_ms(self, call_id: str) -> int | None:
+        """How long the call has been running."""
+        started_at = self._start_times.get(call_id)
+        return None if started_at is None else round((time.monotonic() - started_at) * 1000)
 
     def claim_start(self, call_id: str, name: str, call_input: JsonObject | None = None) -> bool:
         """Whether the worker may make this call now. It may once, and only with the input that the gate evaluated.
@@ -62,15 +71,18 @@ class ThreadCalls:
         self._started.add(call_id)
         return True
 
-    def block_start(self, call_id: str) -> None:
+    def deny(self, call_id: str) -> None:
         """Ensures that the worker never makes this call, even if a process in the environment requests it."""
         self._started.add(call_id)
+        self.denied.add(call_id)
 
     def close_call(self, call_id: str) -> None:
         self.open.pop(call_id, None)
         self.use_events.pop(call_id, None)
         self._evaluated_inputs.pop(call_id, None)
+        self._start_times.pop(call_id, None)
         self.running.discard(call_id)
+        self.denied.discard(call_id)
 
 
 class KnownCalls:

@@ -111,6 +111,8 @@ class ToolResults:
     is_rejection: bool = False
     """Whether the CLI wrote them for calls that it calls rejected by the user. The user is never asked inside the CLI,
     so it stopped them for an interrupt, maybe while they were running."""
+    details: Json = None
+    """The CLI's own fields of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +352,9 @@ def tool_use_event(call: Call, names: ToolNames, decision: Decision | None = Non
     return ev.tool_use(tool_names.footplate_name(call.name), tool_input, call_id=call.id, decision=decision)
 
 
-def tool_result_event(use: Event, result: ToolResult) -> Event:
+def tool_result_event(use: Event, result: ToolResult, command: JsonObject | None = None) -> Event:
     blocks: list[Json] = [*result.content]
-    return ev.tool_result_for(use, blocks, is_error=result.is_error, call_id=result.call_id)
+    return ev.tool_result_for(use, blocks, is_error=result.is_error, call_id=result.call_id, command=command)
 
 
 def to_usage(model: str, token_counts: Mapping[str, Any]) -> Usage:

@@ -88,8 +88,9 @@ def parse_line(line: JsonObject, *, in_subagent: bool = False) -> Fact:
     except MessageParseError:
         return Ignored("unreadable")
     fact = sdk_message_parser.read_message(message)
-    if isinstance(fact, ToolResults) and line.get("toolDenialKind") == "user-rejected":
-        return replace(fact, is_rejection=True)
+    if isinstance(fact, ToolResults):
+        is_rejection = line.get("toolDenialKind") == "user-rejected"
+        return replace(fact, is_rejection=is_rejection, details=line.get("toolUseResult"))
     # If there is no response, the CLI writes a message of its own in its place.
     return Ignored("synthetic") if isinstance(fact, ResponseLine) and fact.is_synthetic else fact
 

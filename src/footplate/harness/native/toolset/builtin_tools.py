@@ -7,16 +7,16 @@ Only the loss of the turn or of its environment is raised to the engine.
 import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports.harness import CommandResult, Environment, FileInfo, FullOutput
 from footplate.domain.sessions import questions
-from footplate.domain.sessions.events import text_block
+from footplate.domain.sessions.events import Event, text_block
 from footplate.harness.native import content_blocks
 from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.toolset import glob_match
@@ -28,12 +28,13 @@ from footplate.harness.native.toolset.tool_inputs import (
     Glob,
     Grep,
     Read,
-    ToolInput,
     WebFetch,
     WebSearch,
     Write,
 )
 from footplate.harness.native.web.web_tools import WebTools
+from footplate.harness.tool_calls import command_details, session_tools
+from footplate.harness.tool_calls.command_details import UnfinishedStatus, truncate
 
 OUTPUT_LIMIT: Final = 30_000
 DEFAULT_TIMEOUT: Final = 120.0
@@ -46,7 +47,6 @@ _MAGIC: Final = (
 )
 _GREP_NO_MATCH: Final = 1
 _STRIDE_CHARACTERS: Final = 4096
-_LOGGED_STREAM_LIMIT: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ async def execute_tool(
     except ToolFailure as failure:
         return failed_output(str(failure))
     except ValidationError as error:
-        return failed_output(_validation_message(name, error))
+        return failed_output(session_tools.validation_message(name, error))
     except (Fenced, Temporary):
         raise
     except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
         return failed_output(f"{name} failed: {type(error).__name__}: {error}")
 
 
-async def _run_tool(environment: Environment, web: WebTools, name: str, tool_input: ToolInput) -> ToolOutput:
+async def _run_tool(environment: Environment, web: WebTools, name: str, tool_input: BaseModel) -> ToolOutput:
     match tool_input:
         case WebFetch():
             return _text_output(await web.fetch(tool_input.url))
@@ -89,16 +89,17 @@ async def _run_tool(environment: Environment, web: WebTools, name: str, tool_inp
             return await _TOOL_FUNCTIONS[name](environment, tool_input)
 
 
+def session_output(result: session_tools.SessionToolResult) -> ToolOutput:
+    return ToolOutput([text_block(truncate(clean_text(result.text), OUTPUT_LIMIT))], is_error=result.is_error)
+
+
+def unfinished_output(use: Event, status: UnfinishedStatus, text: str) -> ToolOutput:
+    """The output of a call that did not run, or did not run to its end."""
+    return replace(failed_output(text), command=command_details.of_unfinished_call(use, status, text))
+
+
 def failed_output(text: str) -> ToolOutput:
-    return ToolOutput([text_block(truncate(clean_text(text)))], is_error=True)
-
-
-def truncate(text: str, limit: int = OUTPUT_LIMIT) -> str:
-    """Truncates long text in the middle, because the start and end of an output are the most useful parts."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n\n[… {len(text) - 2 * half} characters omitted …]\n\n{text[-half:]}"
+    return ToolOutput([text_block(truncate(clean_text(text), OUTPUT_LIMIT))], is_error=True)
 
 
 async def _bash(environment: Environment, tool_input: Bash) -> ToolOutput:
@@ -112,7 +113,7 @@ async def _bash(environment: Environment, tool_input: Bash) -> ToolOutput:
 
 
 def describe_command(
-    result: CommandResult, command_timeout: float, *, logged_characters: int = _LOGGED_STREAM_LIMIT
+    result: CommandResult, command_timeout: float, *, logged_characters: int = command_details.LOGGED_STREAM_CHARACTERS
 ) -> ToolOutput:
     """Describes a finished command, for the model and for the log."""
     notes = [_decode(result.stdout), _decode(result.stderr)]
@@ -138,18 +139,20 @@ def describe_command(
 
 def _command_details(result: CommandResult, logged_characters: int) -> JsonObject:
     """The command's result for the log, with stdout and stderr separate."""
-    streams: dict[str, Json] = {}
-    for name, printed in (("stdout", result.stdout), ("stderr", result.stderr)):
+
+    def describe_stream(name: str, printed: bytes) -> JsonObject:
         full_output = result.full_outputs.get(name)
-        text = truncate(_decode(printed), logged_characters)
-        streams[name] = {"text": text, "bytes": full_output.size if full_output else len(printed)}
-    return {
-        "status": result.status,
-        "exit_code": result.exit_code,
-        "duration_ms": round(result.duration * 1000),
-        "error": result.error or None,
-        **streams,
-    }
+        size = full_output.size if full_output else len(printed)
+        return command_details.describe_stream(_decode(printed), size, logged_characters=logged_characters)
+
+    return command_details.describe_command(
+        result.status,
+        result.exit_code,
+        duration_ms=round(result.duration * 1000),
+        error=result.error or None,
+        stdout=describe_stream("stdout", result.stdout),
+        stderr=describe_stream("stderr", result.stderr),
+    )
 
 
 async def _read(environment: Environment, tool_input: Read) -> ToolOutput:
@@ -285,12 +288,7 @@ def _join_output(texts: Sequence[str]) -> str:
 
 
 def _text_output(text: str) -> ToolOutput:
-    return ToolOutput([text_block(truncate(text))])
-
-
-def _validation_message(name: str, error: ValidationError) -> str:
-    problems = [f"{'.'.join(str(place) for place in item['loc']) or 'input'}: {item['msg']}" for item in error.errors()]
-    return f"The input of {name} is not valid. {'; '.join(problems)}."
+    return ToolOutput([text_block(truncate(text, OUTPUT_LIMIT))])
 
 
 _Tool: TypeAlias = Callable[[Environment, Any], Awaitable[ToolOutput]]

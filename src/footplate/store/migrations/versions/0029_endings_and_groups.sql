@@ -18,6 +18,9 @@ alter table sessions
     add column group_end      integer;
 create unique index sessions_of_group on sessions (group_id, group_index) where group_id is not null;
 
+-- Why a step ended that did not run. The turn has the result of a step that ran.
+alter table steps add column error_message text;
+
 -- How the session ends when its running turn has ended. A client asked for it while the turn was running.
 alter table session_heads
     add column end_request json,

@@ -23,12 +23,13 @@ from footplate.domain.ports.harness import Entry, FullOutput, Gate, Preview, Ste
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, PreviewType, Usage
+from footplate.domain.sessions.groups import SESSION_TOOLS
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.harness.native import conversation_entries
+from footplate.harness.native import conversation_entries, thread_entries
 from footplate.harness.native.conversation_entries import Conversation
-from footplate.harness.native.threads import thread_entries
-from footplate.harness.native.threads.thread_entries import OpenThread
-from footplate.harness.native.toolset.builtin_tools import ToolOutput, failed_output, truncate
+from footplate.harness.native.thread_entries import OpenThread
+from footplate.harness.native.toolset.builtin_tools import OUTPUT_LIMIT, ToolOutput, failed_output
+from footplate.harness.tool_calls.command_details import truncate
 
 MAX_THREADS: Final = 100
 """How many subagents one turn may start."""
@@ -129,7 +130,7 @@ class SubagentRunner:
             turn.config,
             model=subagent.model,
             system=subagent.system,
-            tools=subagent.tools,
+            tools=tuple(name for name in subagent.tools if name not in SESSION_TOOLS),
             custom_tools=subagent.custom_tools,
             mcp_servers=subagent.mcp_servers,
             model_parameters=subagent.model_parameters,
@@ -254,7 +255,7 @@ async def _linked_interrupt(turn: TurnContext, thread_id: str) -> AsyncGenerator
 def _to_output(outcome: TurnOutcome) -> ToolOutput:
     match outcome.status:
         case TurnStatus.COMPLETED:
-            text = truncate(outcome.text) or "(The subagent ended without a message.)"
+            text = truncate(outcome.text, OUTPUT_LIMIT) or "(The subagent ended without a message.)"
             return ToolOutput([ev.text_block(text)])
         case TurnStatus.INTERRUPTED:
             said = f"\n\nIt said last: {outcome.text}" if outcome.text else ""

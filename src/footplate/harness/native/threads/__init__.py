@@ -1,1 +1,0 @@
-"""Runs the subagents of the `native` harness, each in a thread of the session with its own conversation."""
