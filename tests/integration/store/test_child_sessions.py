@@ -325,11 +325,11 @@ async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Pri
     await run(cell, principal, claim.session_id)
     order = [claim.session_id, *group.session_ids] if parent_first else [*group.session_ids, claim.session_id]
 
-    async def groups_left() -> int:
+    async def count_groups() -> int:
         async with cell.database.connection() as connection:
             return int(await connection.fetchval("select count(*) from session_groups where id = $1", group.id))
 
     for session_id in order:
-        assert await groups_left() == 1
+        assert await count_groups() == 1
         await cell.delete(principal, session_id)
-    assert await groups_left() == 0
+    assert await count_groups() == 0
