@@ -47,6 +47,17 @@ def test_turns_have_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
     assert (turn[:2], turn[5], turn[6:]) == (["1", "completed"], TURN_ID, ["The", "tests", "pass."])
 
 
+def test_the_turn_of_a_failed_step_has_failed_and_its_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Turn.model_validate(
+        {**TURN.wire(), "result": {"text": "x", "error": "The command exited.\nSee " + "x" * 90}}
+    )
+    long = Turn.model_validate({**TURN.wire(), "result": {"text": "x" * 90}})
+    resource_tables.print_session(SESSION, [failed, long])
+    *_, first, second = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert (first[1], first[6:]) == ("failed", ["The", "command", "exited."])
+    assert (second[1], second[6]) == ("completed", "x" * 79 + "…")
+
+
 def test_a_narrow_terminal_shows_the_complete_id_and_the_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,6 +191,13 @@ def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json
 
     async def work(client: AsyncFootplate, _server: Server) -> None:
         session_id = await session_start.resolve_session_id(client, wanted)
+        if isinstance(view, TextView):
+            turns = (await client.turns.list(session_id, limit=1).page()).data
+            newest = (await client.events.list(session_id, limit=1, order="desc").page()).data if follow else ()
+            view.set_waiting_calls(
+                [event_id for turn in turns for event_id in turn.result.pending],
+                int(newest[0].position or 0) if newest else 0 if follow else None,
+            )
         if follow:
             deltas = () if show_ids else (MESSAGE,)
             stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)

@@ -60,6 +60,7 @@ _STALL_REMEDIES: Final = {
 _CHILD_MARK: Final = "· "
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
+_RESULT_COLUMNS: Final = 80
 _WIDE_COLUMNS = 100
 _NAME_COLUMNS: Final = 14
 _WIDE_NAME_COLUMNS: Final = 30
@@ -77,7 +78,7 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
     rows: list[list[Cell]] = []
     for each in found:
-        project = show_line(_project_name(each, projects), _PROJECT_COLUMNS)
+        project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
         title = f"{_FORK_MARK if each.forked_from else _CHILD_MARK if each.parent_id else ''}{each.title or ''}"
         first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
         if wide:
@@ -229,14 +230,21 @@ def _turn_row(turn: Turn, awaited: str, *, wide: bool) -> list[Cell]:
     if turn.started_at and turn.ended_at:
         took = value_formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
-    result = turn.result.error or turn.result.text
+    result = (turn.result.error or turn.result.text).strip().partition("\n")[0]
+    status = (
+        "failed" if turn.status == "completed" and turn.result.error else turn.status
+    )  # the step of the turn failed
     return [
-        _colour_label(awaited if turn.status == "awaiting_tool_results" else turn.status),
+        _colour_label(awaited if status == "awaiting_tool_results" else status),
         value_formatting.format_age(turn.created_at),
         *([took, tokens] if wide else []),
         f"[dim]{turn.id}[/]",
-        UntrustedText(result),
+        UntrustedText(_cut(result, _RESULT_COLUMNS)),
     ]
+
+
+def _cut(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def print_agents(found: Sequence[Agent]) -> None:
