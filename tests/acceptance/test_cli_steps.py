@@ -1,5 +1,6 @@
 """Steps from the command line: a pipeline file, the queue of a session, and play, pause and next."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -101,9 +102,12 @@ async def test_a_paused_session_is_stepped_through_and_changed(
 
 @pytest.mark.requirement("R3", "F2")
 async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
-    text = "steps:\n  - {name: review, external: Read it}\n  - shell: echo ${steps.review.stdout}\n"
+    text = (
+        "steps:\n  - {name: build, shell: echo it}\n  - {name: review, external: 'Read ${steps.build.text}'}\n"
+        "  - shell: echo ${steps.review.stdout}\n"
+    )
     started = fits("pipeline-started", (await _queue_run(cell, tmp_path, text, "--detach", "--json")).out)
-    session_id, (review, last) = started["session_id"], started["steps"]
+    session_id, (_, review, last) = started["session_id"], started["steps"]
 
     async def waits() -> bool:
         return (await client.steps.retrieve(session_id, review["id"])).waiting_for == "action"
@@ -111,6 +115,8 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     assert await wait_until(waits, 60)
     assert "needs result" in (await cell.run("steps", "ls", session_id)).out
     sent = ("steps", "result", "review", "--status", "completed", "--stdout", "fine")
+    followed = asyncio.create_task(cell.run("attach", session_id))
+    await asyncio.sleep(3)
     assert [(await cell.run(*sent)).code for _ in range(2)] == [0, 0]
     assert (await cell.run("steps", "result", "review", "--status", "failed")).code == 1
 
@@ -121,6 +127,13 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     found = await client.steps.retrieve(session_id, last["id"])
     assert found.result is not None
     assert found.result.stdout == "fine\n"
+    attached = await followed
+    assert attached.code == 0, attached
+    assert f"footplate steps result review --session {session_id} --status completed" in attached.out
+    assert "Read it" in attached.out
+    assert [line.strip() for line in attached.out.splitlines()][-3] == "fine"  # the output of the last step
+    again = await cell.run("attach", session_id)
+    assert (again.code, "Send one" in again.err, "echo fine" in again.err) == (0, False, True), again
 
 
 async def test_an_invalid_file_creates_no_session(cell: Cell, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 import typer
 
-from footplate.cli.actions import members
+from footplate.cli.actions import members, pipelines
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
@@ -56,6 +56,10 @@ def run(
 def attach(wanted: str, output_format: OutputFormat, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> int:
         session_id = await session_start.resolve_session_id(client, wanted)
+        if output_format is OutputFormat.TEXT:
+            exit_code = await pipelines.follow_open_steps(client, session_id)
+            if exit_code is not None:
+                return exit_code
         return (
             await session_start.attach_session(
                 client, session_id, _create_view(output_format, show_input=True), asks=_asks(output_format)
