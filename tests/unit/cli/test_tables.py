@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import member_tables, resource_tables
-from footplate.client import ApiKey, AuditEntry, File, Member, Project, Session, Team, Turn
+from footplate.cli.render import member_tables, resource_tables, step_tables
+from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, Turn
+from footplate.client.response_models import SessionEnd
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,6 +117,25 @@ def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.Ca
     assert "harness the server's default" in lines
     assert {"project website (proj_1)", "location /srv/website", "base main at 4f2a"} <= set(lines)
     assert lines[-1].startswith("1 needs approval ")
+
+
+def test_a_session_names_who_ended_it_and_the_projects_of_its_children(capsys: pytest.CaptureFixture[str]) -> None:
+    end = {"outcome": "completed", "ended_by": "key_1", "ended_at": NOW}
+    session = _with(end=end, owner={"id": "key_1", "name": "ann"})
+    long = Project.model_validate({**_PROJECT.wire(), "name": "a-project-with-a-long-name", "path": "srv/long"})
+    child = _with(parent_id="sesn_1", project_ids=["proj_1"])
+    resource_tables.print_session(session, [], (), {"proj_1": long}, children=[child])
+    out = capsys.readouterr().out
+    assert " ago by ann\n" in out
+    assert "  a-project-with-a-lo…  " in out
+    resource_tables.print_session(_with(project_ids=["proj_1"]), [], (), {"proj_1": long})
+    assert "srv/long in the server's projects directory" in capsys.readouterr().out
+
+
+def test_steps_of_an_ended_session_do_not_play(capsys: pytest.CaptureFixture[str]) -> None:
+    end = SessionEnd.model_validate({"outcome": "failed", "ended_at": NOW})
+    step_tables.print_steps([], Playback(session_id="sesn_1", playing=True), end)
+    assert capsys.readouterr().out == "The session has ended: failed.\n"
 
 
 def test_a_session_has_its_owner_and_the_team_that_can_see_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,13 +145,14 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
             if session.activity is not None and session.activity.state == "waiting_for_answer":
                 questions.extend([one async for one in client.questions.list(session_id=session_id)])
-            projects.update(await _load_projects(client, [session]))
             turns = [turn async for turn in client.turns.list(session_id, limit=100)]
             older.extend(turns[_MAX_TURNS:])
             if team := await members.load_team(client, session):
                 teams.append(team)
-            queue.append(await _describe_queue(client, session_id))
+            queue.append("" if session.end else await _describe_queue(client, session_id))
             children.extend((await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session_id).page()).data)
+            projects.update(await _load_projects(client, [session, *children]))
+            session = await _name_wait(client, session)
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -177,6 +178,17 @@ async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
         return not (await client.steps.playback(session_id)).playing
     except NotFound:  # the server is older than queues
         return False
+
+
+async def _name_wait(client: AsyncFootplate, session: Session) -> Session:
+    """Returns the session with an own activity if its step waits for sessions, and not for a result."""
+    activity = session.activity
+    if activity is None or activity.state != "waiting_for_result":
+        return session
+    running = (await client.steps.list(session.id, states=["running"]).page()).data
+    if not any(step.waiting_for == "sessions" for step in running):
+        return session
+    return session.model_copy(update={"activity": activity.model_copy(update={"state": "waiting_for_sessions"})})
 
 
 async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:

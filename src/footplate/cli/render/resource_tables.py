@@ -28,6 +28,7 @@ from footplate.domain.text.visible_text import count_columns, show_line, wrap_li
 
 _COLOURS: Final = {
     "running": "green",
+    "waiting_for_sessions": "green",
     "completed": "green",
     "rescheduling": "yellow",
     "retrying": "yellow",
@@ -42,6 +43,7 @@ _LABELS: Final = {
     "waiting_for_approval": "needs approval",
     "waiting_for_answer": "needs answer",
     "waiting_for_result": "needs result",
+    "waiting_for_sessions": "sessions run",
 }
 _TURN_LIMIT: Final = "turn_limit"
 _STALL_REASONS: Final = {
@@ -143,7 +145,7 @@ def print_session(
         print_rows(headings, rows)
     if children:
         terminal_io.out().print("\nSessions that it has started, newest first:")
-        print_sessions(children, {})
+        print_sessions(children, projects or {})
     reason = detail.activity.reason if detail.activity else None
     if reason == "author_disabled":
         print_note(_STALL_REMEDIES[reason])
@@ -215,8 +217,12 @@ def print_end(session: Session) -> None:
 def _end_details(detail: Session) -> dict[str, Cell]:
     if detail.end is None:
         return {"ends": "when its queue is empty" if detail.ends_when_done else ""}
-    ended = f"{_format_time(detail.end.ended_at)}{f' by {detail.end.ended_by}' if detail.end.ended_by else ''}"
-    return {"ended": ended, "reason": UntrustedText(detail.end.reason or "")}
+    owner, member = detail.owner, detail.end.ended_by
+    name = owner.name if owner is not None and owner.id == member else None
+    by = UntrustedText(
+        f"{_format_time(detail.end.ended_at)} by {name or member}" if member else _format_time(detail.end.ended_at)
+    )
+    return {"ended": by, "reason": UntrustedText(detail.end.reason or "")}
 
 
 def _format_origin(detail: Session) -> str:
@@ -466,7 +472,8 @@ def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[s
         suffix = "" if number == 1 else f" {number}"
         shown[f"project{suffix}"] = UntrustedText(name, f" ({project_id})" if project else " (deleted)")
         if project:
-            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "")
+            below = " in the server's projects directory" if project.path and not project.path.startswith("/") else ""
+            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "", below)
         if base:
             shown[f"base{suffix}"] = UntrustedText(f"{base.get('branch')} at {base.get('commit') or 'no commit'}")
     return shown
