@@ -136,6 +136,31 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     assert (again.code, "Send one" in again.err, "echo fine" in again.err) == (0, False, True), again
 
 
+async def test_a_detached_parallel_step_is_followed_again(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+    text = "steps:\n  - {name: par, parallel: [{shell: sleep 8}]}\n  - {name: bad, shell: exit 4}\n  - shell: ls\n"
+    started = fits("pipeline-started", (await _queue_run(cell, tmp_path, text, "--detach", "--json")).out)
+    session_id, (parallel, *_) = started["session_id"], started["steps"]
+
+    async def waits() -> bool:
+        return (await client.steps.retrieve(session_id, parallel["id"])).waiting_for == "sessions"
+
+    assert await wait_until(waits, 60)
+    attached = asyncio.create_task(cell.run("attach", session_id))
+    shown = (await cell.run("show", session_id)).out
+    assert "sessions run" in shown
+    assert "needs result" not in shown
+    done = await attached
+    assert (done.code, "Send one" in done.err) == (1, False), done
+    assert f"footplate steps add {session_id} --before " in done.err
+    log = (await cell.run("logs", session_id)).out
+    assert "1 of 1 session completed." in log
+    assert "waits for" not in log
+    assert [line.split()[1] for line in (await cell.run("show", session_id)).out.splitlines() if "turn_" in line] == [
+        "failed",
+        "completed",
+    ]
+
+
 async def test_an_invalid_file_creates_no_session(cell: Cell, tmp_path: Path) -> None:
     before = (await cell.run("ls", "--quiet")).out
     text = "steps:\n  - shell: ls\n    on_failure: ignore\n"
