@@ -12,6 +12,8 @@ from footplate.domain.organisations.limits import ORGANISATION, LimitName, Organ
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.ports.api import Input
 from footplate.domain.sessions import events
 from footplate.domain.sessions.batches import (
     Batch,
@@ -170,6 +172,33 @@ async def test_failed_jobs_are_repeated_in_a_new_batch(cell: Cell, principal: Pr
     async with cell.units.unit(principal, None) as unit:
         with pytest.raises(Conflict, match="no job that has failed"):
             await unit.retry_batch(principal, again.batch.id, [JobState.FAILED])
+
+
+async def test_repeated_jobs_have_what_the_request_said_and_nothing_that_was_granted(
+    cell: Cell, principal: Principal
+) -> None:
+    environment_id = await _environment(cell, principal)
+    async with cell.units.unit(principal, None) as unit:
+        workspace = await unit.create_workspace(principal, name="work", project_ids=(), metadata={})
+    rules: JsonObject = {"allow": ["Read"], "deny": ["Bash(rm *)"]}
+    job = _job(environment_id, 0, permissions=rules, workspace_id=workspace.id, context={"directory": "/srv/old"})
+    created = await _create(cell, principal, [job])
+    (session_id,) = created.session_ids
+    claim = await cell.claim(session_id, principal)
+    ask = Decision(PermissionOutcome.ASK, "because", "Bash", Layer.AGENT)
+    call = events.tool_use("bash", {"command": "make"}, call_id="a", decision=ask)
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    body: JsonObject = {"tool_use_id": call.id, "result": "allow", "session_rule": "Bash(make *)"}
+    await cell.send(principal, session_id, Input(type=events.USER_TOOL_CONFIRMATION, body=body))
+    assert (await cell.reads.session(principal, session_id)).permissions["allow"] == ["Read", "Bash(make *)"]
+    await _run(cell, principal, session_id, FAILED)
+    checked: list[JsonObject] = []
+    async with cell.units.unit(principal, None) as unit:
+        again = await unit.retry_batch(principal, created.batch.id, [JobState.FAILED], check_context=checked.append)
+    assert checked == [{"directory": "/srv/old"}]
+    repeated = await cell.reads.session(principal, again.session_ids[0])
+    assert (repeated.permissions, repeated.workspace_id) == (rules, workspace.id)
 
 
 async def test_limits_count_every_job(cell: Cell, principal: Principal) -> None:

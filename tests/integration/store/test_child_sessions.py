@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -13,13 +14,15 @@ from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
-from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
 from footplate.domain.sessions.turns import TurnStatus, session_to_wake
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.resources.limits import LimitStore
+from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.group_cancellation import GroupCancellation
+from footplate.store.session_existence import SessionRegistry
 
 from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
 
@@ -333,3 +336,16 @@ async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Pri
         assert await count_groups() == 1
         await cell.delete(principal, session_id)
     assert await count_groups() == 0
+
+
+async def test_files_of_an_ended_parent_leave_the_host_although_children_need_its_snapshots(
+    cell: Cell, principal: Principal
+) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    registry, sessions = SessionRegistry(cell.database), [claim.session_id, *group.session_ids]
+    assert await registry.expired(sessions, timedelta(days=1)) == set()
+    async with cell.units.unit(principal, None) as unit:
+        await unit.end_session(principal, claim.session_id, SessionEnd(outcome=EndOutcome.COMPLETED))
+    assert await registry.expired(sessions, timedelta(days=1)) == {claim.session_id}
+    expired = {row["session_id"] async for row in SessionExpiry(cell.database, timedelta(0)).list_expired()}
+    assert claim.session_id not in expired
