@@ -174,7 +174,7 @@ async def test_failed_jobs_are_repeated_in_a_new_batch(cell: Cell, principal: Pr
             await unit.retry_batch(principal, again.batch.id, [JobState.FAILED])
 
 
-async def test_repeated_jobs_have_what_the_request_said_and_nothing_that_was_granted(
+async def test_repeated_jobs_have_the_fields_of_the_request_and_no_granted_rules(
     cell: Cell, principal: Principal
 ) -> None:
     environment_id = await _environment(cell, principal)

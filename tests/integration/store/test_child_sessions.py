@@ -443,7 +443,7 @@ async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Pri
     assert await count_groups() == 0
 
 
-async def test_files_of_an_ended_parent_leave_the_host_although_children_need_its_snapshots(
+async def test_host_removes_the_files_of_an_ended_parent_although_children_need_its_snapshots(
     cell: Cell, principal: Principal
 ) -> None:
     claim, _, group = await start(cell, principal, 1)

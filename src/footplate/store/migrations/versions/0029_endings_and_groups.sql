@@ -40,7 +40,7 @@ create table session_groups (
     -- The session and the turn that started the children. Null for a batch.
     parent_session_id text,
     parent_turn_id    text,
-    -- The session that is no child itself, above the parent or the parent.
+    -- The root session, which is no child itself: an ancestor of the parent, or the parent.
     root_session_id   text,
     -- The call of the parent that started the children. A repeated call finds its group.
     started_by        text,
