@@ -333,7 +333,7 @@ async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: C
 
 
 @pytest.mark.parametrize(
-    ("unused", "words"),
+    ("unused", "text"),
     [
         (timedelta(days=30), "30 days"),
         (timedelta(days=1), "1 day"),
@@ -341,8 +341,8 @@ async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: C
         (timedelta(seconds=90), "90 seconds"),
     ],
 )
-def test_the_reason_of_an_expired_session_names_the_time_in_words(unused: timedelta, words: str) -> None:
-    assert _expired_after(unused).reason == f"The session was not used for {words}."
+def test_the_reason_of_an_expired_session_says_how_long(unused: timedelta, text: str) -> None:
+    assert _expired_after(unused).reason == f"The session was not used for {text}."
 
 
 async def test_the_files_of_an_ended_session_can_be_released_at_once(cell: Cell, principal: Principal) -> None:

@@ -115,10 +115,10 @@ class SessionExpiry(_SessionWalk):
 
 def _expired_after(unused: timedelta | None) -> SessionEnd:
     assert unused is not None
-    return SessionEnd(outcome=EndOutcome.EXPIRED, reason=f"The session was not used for {_in_words(unused)}.")
+    return SessionEnd(outcome=EndOutcome.EXPIRED, reason=f"The session was not used for {_describe_duration(unused)}.")
 
 
-def _in_words(duration: timedelta) -> str:
+def _describe_duration(duration: timedelta) -> str:
     """Returns a duration in its largest unit that divides it: `30 days`, `1 hour`, `90 minutes`."""
     seconds = round(duration.total_seconds())
     size, unit = next(found for found in _UNITS if seconds % found[0] == 0)
