@@ -244,7 +244,7 @@ async def test_only_so_many_jobs_run_at_once_and_each_end_starts_the_next(cell: 
     await cell.expect_nothing_to_claim(waiting, principal)
     claim = await cell.claim(created.session_ids[0], principal)
     finished = await cell.turns.finish(claim, COMPLETED)
-    assert [*finished.to_wake] == [(principal.organisation, waiting, 4)]
+    assert [*finished.to_wake] == [(principal.organisation, waiting, 4, True)]
     for job in (found[1], found[2], found[3]):
         await _run(cell, principal, job.session_id)
     batch = await _read(cell, principal, created.batch)
