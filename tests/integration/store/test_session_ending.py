@@ -341,7 +341,7 @@ async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: C
         (timedelta(seconds=90), "90 seconds"),
     ],
 )
-def test_the_reason_of_an_expired_session_says_how_long(unused: timedelta, text: str) -> None:
+def test_the_reason_of_an_expired_session_has_the_time_in_units(unused: timedelta, text: str) -> None:
     assert _expired_after(unused).reason == f"The session was not used for {text}."
 
 
