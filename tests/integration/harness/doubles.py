@@ -17,6 +17,7 @@ from footplate.domain import ids
 from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.ports.child_sessions import ChildSessions
 from footplate.domain.ports.harness import (
     CommandResult,
     Endpoint,
@@ -267,6 +268,7 @@ class World:
     first_event: int = 0
     parked: bool = False
     superseded_events: Sequence[Event] = ()
+    children: ChildSessions | None = None
 
     def context(self) -> TurnContext:
         self.attempt += 1
@@ -292,6 +294,7 @@ class World:
             thread_interrupt=lambda thread_id: self.thread_interrupts.setdefault(thread_id, asyncio.Event()),
             handover=self.log.handover,
             claim_steering=claim,
+            children=self.children,
         )
 
     async def run(self, model: AnyModel) -> TurnOutcome:

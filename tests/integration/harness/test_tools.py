@@ -204,7 +204,10 @@ def test_schemas_name_the_reference_inputs() -> None:
         "grep": ["path", "pattern"],
         "web_fetch": ["url"],
         "web_search": ["query"],
-        "ask_user": ["deadline_seconds", "default", "questions"],  # not of the reference
+        "ask_user": ["deadline_seconds", "default", "questions"],  # not of the reference, as those below
+        "spawn_sessions": ["max_running", "sessions"],
+        "wait_sessions": ["group_id"],
+        "message_session": ["session_id", "text"],
     }
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import httpx2
+import pytest
 from anthropic import AsyncAnthropic
 from tests.unit.api.conftest import Api
 from tests.unit.api.test_approvals import create_session, make_approvals
@@ -53,9 +54,15 @@ async def test_a_reply_that_does_not_fit_is_refused(api: Api, http: httpx2.Async
     assert closed.status_code == 409
 
 
-async def test_a_custom_tool_may_have_the_name_unless_the_tool_is_enabled(http: httpx2.AsyncClient) -> None:
-    custom = {"type": "custom", "name": "ask_user", "description": "", "input_schema": {"type": "object"}}
-    for asks_user, status in ((False, 200), (True, 400)):
-        tools = [{"type": "agent_toolset_20260401", "ask_user": asks_user}, custom]
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [("ask_user", "ask_user"), ("spawn_sessions", "spawn_sessions"), ("spawn_sessions", "wait_sessions")],
+)
+async def test_a_custom_tool_may_have_the_name_unless_the_tool_is_enabled(
+    http: httpx2.AsyncClient, field: str, name: str
+) -> None:
+    custom = {"type": "custom", "name": name, "description": "", "input_schema": {"type": "object"}}
+    for enabled, status in ((False, 200), (True, 400)):
+        tools = [{"type": "agent_toolset_20260401", field: enabled}, custom]
         created = await http.post("/v1/agents", json={"name": "Coder", "model": "m", "tools": tools})
         assert created.status_code == status

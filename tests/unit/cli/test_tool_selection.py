@@ -75,3 +75,18 @@ def test_claude_codes_names_are_accepted() -> None:
 def test_a_rule_about_inputs_is_refused(given: str) -> None:
     with pytest.raises(tool_selection.UnsupportedToolRule, match=r"^Bash\(.*do not support.*tool name alone: bash\."):
         tool_selection.parse_tool_names([given])
+
+
+@pytest.mark.parametrize(
+    ("limit", "enabled"),
+    [
+        (ToolLimit(disallowed=frozenset({"bash"})), True),
+        (ToolLimit(disallowed=frozenset({"wait_sessions"})), False),
+        (ToolLimit(allowed=frozenset({"read"})), False),
+        (ToolLimit(allowed=frozenset({"read", "spawn_sessions"})), True),
+    ],
+)
+def test_the_tools_for_child_sessions_are_limited_together(limit: ToolLimit, *, enabled: bool) -> None:
+    (toolset,) = limit.apply_to([{"type": "agent_toolset_20260401", "spawn_sessions": True}])
+    assert toolset.get("spawn_sessions", False) is enabled
+    assert all("session" not in config["name"] for config in toolset["configs"])

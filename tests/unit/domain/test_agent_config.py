@@ -18,8 +18,9 @@ from footplate.domain.agents.agents_and_config import (
     resolve_config,
 )
 from footplate.domain.json import JsonObject
+from footplate.domain.sessions.groups import SESSION_TOOLS
 
-LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in {*WEB_TOOLS, "ask_user"})
+LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in {*WEB_TOOLS, "ask_user", *SESSION_TOOLS})
 AGENT: JsonObject = {
     "id": "agent_1",
     "version": 3,
@@ -85,6 +86,8 @@ def test_a_turn_overrides_the_agent(overrides: JsonObject, field: str, value: ob
         ({}, LOCAL),
         ({"configs": [{"name": "web_fetch", "enabled": True}]}, (*LOCAL, "web_fetch")),
         ({"ask_user": True, "default_config": {"enabled": False}}, ("ask_user",)),
+        ({"spawn_sessions": True, "default_config": {"enabled": False}}, SESSION_TOOLS),
+        ({"spawn_sessions": True}, (*LOCAL, *SESSION_TOOLS)),
         ({"default_config": {"enabled": False}}, ()),
         ({"default_config": {"enabled": False}, "configs": [{"name": "bash", "enabled": True}]}, ("bash",)),
         ({"configs": [{"name": "bash", "enabled": False}, {"name": "web_search"}]}, LOCAL[1:]),

@@ -38,6 +38,7 @@ class ToolsetAnswer(ResponseModel):
     configs: list[ToolConfigAnswer]
     default_config: ToolDefaultAnswer
     ask_user: bool | None = None
+    spawn_sessions: bool | None = None
 
 
 class McpToolConfigAnswer(ToolDefaultAnswer):

@@ -14,6 +14,7 @@ from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.policy.permissions import TOOL_NAMES
 from footplate.domain.projects.project import SessionProject
+from footplate.domain.sessions.groups import SESSION_TOOLS, SPAWN_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
 
 TOOLSET: Final = "agent_toolset_20260401"
@@ -22,7 +23,7 @@ ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
 """Off unless an agent enables them by name, because they reach hosts that its environment may not."""
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS, ASK_USER)
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS, ASK_USER, *SESSION_TOOLS)
 DEFAULT_MAX_ITERATIONS: Final = 200
 
 
@@ -286,7 +287,7 @@ def _collect_policies(tools: Json) -> dict[str, str]:
         if tool.get("type") == TOOLSET:
             for name in BUILT_IN_TOOLS:
                 if (policy := tool_policies.get(name, default_policy)) is not None:
-                    policies[TOOL_NAMES[name]] = policy
+                    policies[TOOL_NAMES.get(name, name)] = policy
         elif tool.get("type") == mcp.TOOLSET:
             server = str(tool.get("mcp_server_name"))
             policies |= {mcp.model_tool_name(server, name): policy for name, policy in tool_policies.items()}
@@ -312,6 +313,8 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
 def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
     if name == ASK_USER:  # a field of its own: clients of the reference API know no such name of a tool
         return toolset.get(ASK_USER) is True
+    if name in SESSION_TOOLS:
+        return toolset.get(SPAWN_SESSIONS) is True
     default = name not in WEB_TOOLS and as_object(toolset.get("default_config")).get("enabled", True)
     for config in as_objects(toolset.get("configs")):
         if config.get("name") == name:

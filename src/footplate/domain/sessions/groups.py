@@ -10,11 +10,16 @@ from typing import Final
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.ending import EndOutcome
-from footplate.domain.sessions.events import Event, custom_tool_use
+from footplate.domain.sessions.events import USER_CUSTOM_TOOL_RESULT, Event, custom_tool_use, text_block
 from footplate.domain.sessions.steps import DEFAULT_MAX_RUNNING, ChildRequest, WaitFor
 
 __all__ = ["DEFAULT_MAX_RUNNING", "ChildRequest", "WaitFor"]
 
+SPAWN_SESSIONS: Final = "spawn_sessions"
+WAIT_SESSIONS: Final = "wait_sessions"
+MESSAGE_SESSION: Final = "message_session"
+SESSION_TOOLS: Final = (SPAWN_SESSIONS, WAIT_SESSIONS, MESSAGE_SESSION)
+"""The tools with which an agent starts child sessions and works with them."""
 MAX_MEMBERS: Final = 500
 """Children of one group."""
 MAX_RESULT_CHARACTERS: Final = 24_000
@@ -71,10 +76,18 @@ class GroupResult:
     group_id: str
     wait_for: WaitFor = WaitFor.ALL
     members: tuple[MemberResult, ...] = ()
+    waited_for_by: str | None = None
+    """The event of the call for which the end of the group adds the result to the log."""
 
     @property
     def completed(self) -> Sequence[MemberResult]:
         return [member for member in self.members if member.outcome is EndOutcome.COMPLETED]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the group has its result. Until then, the states of its members can change."""
+        is_first_success = self.wait_for is WaitFor.FIRST_SUCCESS and bool(self.completed)
+        return is_first_success or all(member.outcome is not None for member in self.members)
 
     @property
     def succeeded(self) -> bool:
@@ -118,3 +131,21 @@ def waiting_call(name: str, call_input: JsonObject, *, call_id: str) -> Event:
     event = custom_tool_use(name, call_input, call_id=call_id)
     event.body[_WAITS_FOR_GROUP] = True
     return event
+
+
+def is_waiting_call(event: Event) -> bool:
+    """Whether the event is of a call whose result is that of a group."""
+    return event.body.get(_WAITS_FOR_GROUP) is True
+
+
+def result_event(call_id: str, result: GroupResult) -> Event:
+    """Return the event with the result of a group, for the call that waits for it. `call_id`: the call's event."""
+    return Event(
+        USER_CUSTOM_TOOL_RESULT,
+        {
+            "custom_tool_use_id": call_id,
+            "content": [text_block(result.text)],
+            "is_error": not result.succeeded,
+            "group_id": result.group_id,
+        },
+    )

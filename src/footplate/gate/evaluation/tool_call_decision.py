@@ -8,6 +8,7 @@ from typing import Final
 
 from footplate.domain.json import Json
 from footplate.domain.policy.permissions import TOOL_NAMES, Decision, PermissionOutcome
+from footplate.domain.sessions.groups import SESSION_TOOLS
 from footplate.gate.evaluation import shell_command_decision
 from footplate.gate.rules.domain_pattern import extract_host
 from footplate.gate.rules.evaluation_budget import BudgetExceeded, EvaluationBudget
@@ -57,8 +58,8 @@ def _decide_within_budget(
     if name == WEB_FETCH:
         return _decide_fetch(policy, tool_input)
     # Starting a subagent is allowed by default, because each of its calls is decided separately. So is a question,
-    # which a person sees in any case.
-    is_allowed = name in {AGENT, TOOL_NAMES["ask_user"]}
+    # which a person sees in any case, and starting a child session, which has the rules of its parent.
+    is_allowed = name in {AGENT, TOOL_NAMES["ask_user"], *SESSION_TOOLS}
     default = PermissionOutcome.ALLOW if is_allowed else PermissionOutcome.ASK
     return _decide_by_tool_rules(policy, name, tool_input, default=default)
 

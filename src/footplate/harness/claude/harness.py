@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports.harness import Entry, McpAccess, SteerMessage, TurnContext, UpcomingTurn, WebAccess
 from footplate.domain.projects.project import Trust
+from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import mcp, turn_outcome_factories
@@ -25,6 +26,7 @@ from footplate.harness.claude.transcripts import transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import RunEnded
 from footplate.harness.claude.transcripts.transcript_lines import Transcript
 from footplate.harness.stop_hooks import StopHooks
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers
@@ -143,6 +145,7 @@ class _TurnRun:
         if plan.next_step == "waiting":
             if plan.events or plan.entries:
                 await turn.log.append(plan.events, entries=plan.entries)
+            await SessionTools(turn).wait_again()
             return turn_outcome_factories.awaiting(plan.pending)
         steering: Sequence[SteerMessage] = ()
         if plan.next_step == "answered":
@@ -302,7 +305,8 @@ class _TurnRun:
         async def forward() -> None:
             await self._send_messages(connection, await self._claim_steering())
 
-        if self._turn.config.custom_tools or ASK_USER in self._turn.config.tools:
+        parking_tools = {ASK_USER, WAIT_SESSIONS}
+        if self._turn.config.custom_tools or not parking_tools.isdisjoint(self._turn.config.tools):
             # Not while the model responds: it may call a custom tool or ask a question, and a message would then
             # replace the result.
             self._recorder.pending_calls.before_next_request = forward

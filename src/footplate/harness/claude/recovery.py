@@ -14,7 +14,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals, command_details
+from footplate.harness import approvals
 from footplate.harness.claude.permissions.approved_call_runner import ApprovedCall
 from footplate.harness.claude.permissions.custom_tool_names import CustomTools
 from footplate.harness.claude.permissions.subagent_approvals import SUBAGENT_ENDED
@@ -30,6 +30,8 @@ from footplate.harness.recovery_text import (
     custom_tool_result,
     end_open_requests,
 )
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.session_tools import REPEATABLE_TOOLS
 
 NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost. It had no effect. Make the call again if "
@@ -161,6 +163,8 @@ class _CallCloser:
             superseded_call := self._superseded_calls.get(call.id)
         ) is not None and superseded_call.id in self._superseded_results:
             self._add_client_result(call, line, entry, self._superseded_results[superseded_call.id], superseded_call)
+        elif (repeated := self._find_repeatable(call, line, entry, request)) is not None:
+            self.approved_calls.append(repeated)
         else:
             is_clients = self._custom.may_be_custom(call.name) or call.name == QUESTION_TOOL
             custom = not self._has_begun and is_clients
@@ -169,6 +173,18 @@ class _CallCloser:
                 _missing_client_result(self._conversation, entry) if custom else self._missing_result_text(call.id, use)
             )
             self._add_result(call, line, entry, text, use)
+
+    def _find_repeatable(
+        self, call: Call, line: JsonObject, entry: Entry, request: Event | None
+    ) -> ApprovedCall | None:
+        """The call, if a lost attempt of this turn may have made it and it can be made again with the same event."""
+        use, session_tool = self._uses.get(call.id), self._custom.session_tool(call.name)
+        if use is None or session_tool not in REPEATABLE_TOOLS or use.body.get("evaluated_permission") == "deny":
+            return None
+        decision = self._decisions.get(use.id)
+        edited = None if request is None or decision is None else approvals.edited_input(decision)
+        key, turn_id = transcript_lines.key_of(entry), str(entry.body.get("turn_id", ""))
+        return ApprovedCall(call, line, key, turn_id, use, None, edited, session_tool, is_repeated=True)
 
     def _missing_result_text(self, call_id: str, use: Event | None) -> str:
         """Why the call has no result, as text for the model."""
@@ -192,7 +208,9 @@ class _CallCloser:
             directory = self._conversation.approvals.directories.get(call.id)
             key, edited = transcript_lines.key_of(entry), approvals.edited_input(decision)
             turn_id = str(entry.body.get("turn_id", ""))
-            self.approved_calls.append(ApprovedCall(call, line, key, turn_id, request, directory, edited))
+            session_tool = self._custom.session_tool(call.name)
+            approved = ApprovedCall(call, line, key, turn_id, request, directory, edited, session_tool)
+            self.approved_calls.append(approved)
         elif decision is None and is_current_turn:
             self.pending.append(request.id)
         else:

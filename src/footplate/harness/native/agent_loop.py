@@ -22,7 +22,7 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import questions, threads
 from footplate.domain.sessions.events import Event, Usage
 from footplate.domain.sessions.turns import Mode, TurnOutcome
-from footplate.harness import approvals, command_details, turn_outcome_factories
+from footplate.harness import approvals, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native import conversation_entries, recovery
 from footplate.harness.native.conversation_entries import Conversation
@@ -37,6 +37,8 @@ from footplate.harness.native.toolset.call_arguments import invalid_arguments_me
 from footplate.harness.native.web.web_tools import WebTools
 from footplate.harness.recovery_text import CLIENT_RESULT_INTERRUPTED, INTERRUPTED
 from footplate.harness.stop_hooks import StopHooks
+from footplate.harness.tool_calls import command_details, session_tools
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers
@@ -68,11 +70,13 @@ class AgentLoop:
     _inputs: set[str] = field(default_factory=set, init=False)
     """Sources of this turn's prompts that are already in the conversation."""
     _stop_hooks: StopHooks = field(init=False)
+    _session_tools: SessionTools = field(init=False)
     _subagents: SubagentRunner = field(init=False)
 
     def __post_init__(self) -> None:
         self._subagents = SubagentRunner(self.turn, self.conversation, self._append, self.run_loop)
         self._stop_hooks = StopHooks(self.turn)
+        self._session_tools = SessionTools(self.turn)
 
     async def run(self) -> TurnOutcome:
         outcome = await self._recover()
@@ -109,6 +113,8 @@ class AgentLoop:
             return turn_outcome_factories.interrupted("")
         if plan.final_response:
             return await self._finish(plan.final_response)
+        if plan.waiting:
+            await self._session_tools.wait_again()
         return await self._run_calls(plan.unstarted, plan.waiting)
 
     async def _commit_and_continue(self, events: Sequence[Event], entries: Sequence[Entry]) -> TurnOutcome | None:
@@ -195,7 +201,9 @@ class AgentLoop:
                 raise HandOver
             await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
-            authorized = await self._authorize_call(item, waiting) if item.thread is None else (item.thread.use, None)
+            authorized = (
+                await self._authorize_call(item, waiting) if item.started_use is None else (item.started_use, None)
+            )
             if authorized is None:
                 continue
             use, output = authorized
@@ -203,7 +211,7 @@ class AgentLoop:
             executed = ExecutedCall(output)
             if output is None:
                 await failpoints.hit("after_intent")
-                executed = await self._run_call(item)
+                executed = await self._run_call(item, use)
                 if executed.output is None:
                     waiting.append(WaitingCall(item.call, executed.pending, thread=self._thread_of(item.call)))
                     continue
@@ -242,16 +250,7 @@ class AgentLoop:
             events, entries = self._subagents.start(call, call_input or {}, use) if is_delegation else ([], [])
             await self._append(events, [mark, *entries])
             return use, None
-        is_question = call_input is not None and self._is_question(call, call_input)
-        if (is_question or call.tool_name in self._custom_tool_names) and call_input is not None:
-            custom_use = (
-                questions.question(call_input, call_id=call.tool_call_id)
-                if is_question
-                else ev.custom_tool_use(call.tool_name, call_input, call_id=call.tool_call_id)
-            )
-            await self._append([custom_use])
-            if is_question:
-                await failpoints.hit("after_ask")
+        if call_input is not None and (custom_use := await self._request_result(call, call_input)) is not None:
             waiting.append(WaitingCall(call, (custom_use.id,)))
             return None
         use = self._use_event(call, call_input or {}, decision or NOT_EVALUATED)
@@ -264,14 +263,32 @@ class AgentLoop:
         await self._append([use, *events], entries)
         return use, None
 
-    async def _run_call(self, item: UnstartedCall) -> ExecutedCall:
+    async def _request_result(self, call: ToolCallPart, call_input: JsonObject) -> Event | None:
+        """Logs a call whose result comes from the client, a person or child sessions. None for other calls."""
+        name, call_id = call.tool_name, call.tool_call_id
+        is_question = self._is_question(call, call_input)
+        if is_question or name in self._custom_tool_names:
+            custom_use = (
+                questions.question(call_input, call_id=call_id)
+                if is_question
+                else ev.custom_tool_use(name, call_input, call_id=call_id)
+            )
+            await self._append([custom_use])
+            if is_question:
+                await failpoints.hit("after_ask")
+            return custom_use
+        if name in self.turn.config.tools and await self._session_tools.parks(name, call_input):
+            return await self._session_tools.start_waiting(call_input, call_id=call_id)
+        return None
+
+    async def _run_call(self, item: UnstartedCall, use: Event) -> ExecutedCall:
         """Runs a call that is logged as started."""
         call = item.call
         if (thread := self._thread_of(call)) is not None:
             executed = await self._subagents.run(thread)
         else:
             try:
-                executed = ExecutedCall(await unless_interrupted(self.turn.interrupt, self._execute(item)))
+                executed = ExecutedCall(await unless_interrupted(self.turn.interrupt, self._execute(item, use)))
             except Interrupted:
                 return ExecutedCall(builtin_tools.failed_output(INTERRUPTED), is_interrupted=True)
         if executed.output is None or executed.is_interrupted:
@@ -314,16 +331,18 @@ class AgentLoop:
         await self._append(events, entries)
         return None
 
-    async def _execute(self, item: UnstartedCall) -> builtin_tools.ToolOutput:
+    async def _execute(self, item: UnstartedCall, use: Event) -> builtin_tools.ToolOutput:
         call, call_input = item.call, item.call_input
         if call_input is None:
             return builtin_tools.failed_output(invalid_arguments_message(call))
-        output = await self._call_tool(call, call_input)
+        output = await self._call_tool(call, call_input, use)
         if item.edited_input is None:
             return output
         return replace(output, content=[approvals.edited_input_notice(item.edited_input), *output.content])
 
-    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject) -> builtin_tools.ToolOutput:
+    async def _call_tool(self, call: ToolCallPart, call_input: JsonObject, use: Event) -> builtin_tools.ToolOutput:
+        if call.tool_name in session_tools.INPUTS and call.tool_name in self.turn.config.tools:
+            return builtin_tools.session_output(await self._session_tools.run(call.tool_name, call_input, use.id))
         if self.servers is not None and self.servers.names.resolve(call.tool_name):
             self.turn.log.check()
             result = await self.servers.call_tool(call.tool_name, call_input)

@@ -5,7 +5,7 @@ may have taken effect. It is not run again, and its result says that the outcome
 turn that waited for approvals or for results of custom tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -17,13 +17,15 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
-from footplate.harness import approvals, command_details
+from footplate.harness import approvals
 from footplate.harness.native import conversation_entries, thread_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.thread_entries import OpenThread
 from footplate.harness.native.toolset.call_arguments import parse_arguments
 from footplate.harness.recovery_text import NO_CLIENT_RESULT, UNFINISHED, UNKNOWN, custom_tool_result, end_open_requests
+from footplate.harness.tool_calls import command_details, session_tools
 
 SUBAGENT_UNFINISHED = (
     "This subagent was stopped: the turn ended before it finished. Its work so far remains in the files."
@@ -52,8 +54,15 @@ class UnstartedCall:
     """The event that asked for approval, if the call was approved."""
     edited_input: JsonObject | None = None
     """The input that the person approved instead of the model's."""
+    repeated_use: Event | None = None
+    """The event of a call that may have been made by a lost attempt. It takes effect once."""
     thread: OpenThread | None = None
     """The thread of the subagent that this call has started, and which is resumed."""
+
+    @property
+    def started_use(self) -> Event | None:
+        """The event of a call that has started and continues."""
+        return self.repeated_use if self.thread is None else self.thread.use
 
     @property
     def call_input(self) -> JsonObject | None:
@@ -100,8 +109,9 @@ def _plan_calls(
     custom_calls, custom_results = _custom_calls_and_results(since)
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    open_threads, open_calls = conversation.threads.open, conversation.open_calls()
-    unstarted = [
+    open_threads = conversation.threads.open
+    open_calls, unstarted = _split_repeatable(conversation, uses, decisions)
+    unstarted += [
         UnstartedCall(call, thread=open_threads[call.tool_call_id])
         for call in open_calls
         if call.tool_call_id in open_threads
@@ -137,6 +147,29 @@ def _plan_calls(
     return RecoveryPlan(
         events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting)
     )
+
+
+def _split_repeatable(
+    conversation: Conversation, uses: Mapping[str, Event], decisions: Mapping[str, Event]
+) -> tuple[list[ToolCallPart], list[UnstartedCall]]:
+    """Separates the calls that a lost attempt may have made and that can be made again, because they take effect once
+    for each event, from the other open calls.
+    """
+    others: list[ToolCallPart] = []
+    repeated: list[UnstartedCall] = []
+    ledger = conversation.approvals
+    for call in conversation.open_calls():
+        request, use = ledger.requests.get(call.tool_call_id), uses.get(call.tool_call_id)
+        if call.tool_name not in session_tools.REPEATABLE_TOOLS:
+            others.append(call)
+        elif request is not None and call.tool_call_id in ledger.started and request.id in decisions:
+            edited = approvals.edited_input(decisions[request.id])
+            repeated.append(UnstartedCall(call, request, edited, repeated_use=request))
+        elif request is None and use is not None:
+            repeated.append(UnstartedCall(call, repeated_use=use))
+        else:
+            others.append(call)
+    return others, repeated
 
 
 def _close_superseded_calls(
@@ -191,7 +224,7 @@ def _end_thread(thread: OpenThread) -> list[Event]:
 
 
 def _missing_result_text(call: ToolCallPart) -> str:
-    if call.tool_name == ASK_USER:
+    if call.tool_name in {ASK_USER, WAIT_SESSIONS}:
         return NO_CLIENT_RESULT
     is_builtin = call.tool_name in {*BUILT_IN_TOOLS, threads.SUBAGENT_TOOL} or call.tool_name.startswith(
         mcp_servers.PREFIX

@@ -23,12 +23,13 @@ from footplate.domain.ports.harness import Entry, FullOutput, Gate, Preview, Ste
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, PreviewType, Usage
+from footplate.domain.sessions.groups import SESSION_TOOLS
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.harness.command_details import truncate
 from footplate.harness.native import conversation_entries, thread_entries
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.thread_entries import OpenThread
 from footplate.harness.native.toolset.builtin_tools import OUTPUT_LIMIT, ToolOutput, failed_output
+from footplate.harness.tool_calls.command_details import truncate
 
 MAX_THREADS: Final = 100
 """How many subagents one turn may start."""
@@ -129,7 +130,7 @@ class SubagentRunner:
             turn.config,
             model=subagent.model,
             system=subagent.system,
-            tools=subagent.tools,
+            tools=tuple(name for name in subagent.tools if name not in SESSION_TOOLS),
             custom_tools=subagent.custom_tools,
             mcp_servers=subagent.mcp_servers,
             model_parameters=subagent.model_parameters,

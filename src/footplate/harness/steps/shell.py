@@ -18,12 +18,13 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import steps
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.harness import approvals, command_details, turn_outcome_factories
-from footplate.harness.command_details import UnfinishedStatus
+from footplate.harness import approvals, turn_outcome_factories
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.toolset import builtin_tools, output_overflow, post_tool_hooks
 from footplate.harness.native.toolset.builtin_tools import ToolOutput
 from footplate.harness.recovery_text import INTERRUPTED, UNKNOWN
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.command_details import UnfinishedStatus
 
 TOOL: Final = command_details.BASH
 DEFAULT_TIMEOUT: Final = 600.0

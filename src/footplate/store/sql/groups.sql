@@ -128,8 +128,9 @@ where s.group_id = $1
 order by s.group_index
 
 -- name: wait_for_group
--- The call whose result the group is. The lock orders this with the end of the group.
-update session_groups set waited_for_by = case when ended_at is null then $3 else waited_for_by end
+-- The call whose result the group is. The lock orders this with the end of the group. A group of an earlier turn is cancelled, so no
+-- call waits for it.
+update session_groups set waited_for_by = case when ended_at is null and parent_turn_id = $4 then $3 else waited_for_by end
 where id = $1 and parent_session_id = $2
 returning *
 

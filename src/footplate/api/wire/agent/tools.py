@@ -19,6 +19,7 @@ from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import BUILT_IN_TOOLS, CUSTOM_TOOL_TYPE, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.sessions.groups import SESSION_TOOLS, SPAWN_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
 
 MAX_TOOLS: Final = 256
@@ -78,6 +79,13 @@ class Toolset(Body):
     ask_user: Annotated[
         bool | None, Field(description="Whether the agent can ask the user questions with the tool `ask_user`.")
     ] = None
+    spawn_sessions: Annotated[
+        bool | None,
+        Field(
+            description="Whether the agent can start child sessions with the tool `spawn_sessions`. It also gets the "
+            "tools `wait_sessions` and `message_session`."
+        ),
+    ] = None
 
     def normalise(self) -> JsonObject:
         default = True if self.default_config is None else self.default_config.enabled is not False
@@ -96,6 +104,7 @@ class Toolset(Body):
             "configs": configs,
             "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
             **({ASK_USER: True} if self.ask_user else {}),
+            **({SPAWN_SESSIONS: True} if self.spawn_sessions else {}),
         }
 
 
@@ -205,7 +214,8 @@ def _check_tools(tools: list[Tool]) -> list[Tool]:
         raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
     for toolset in (tool for tool in tools if isinstance(tool, Toolset)):
-        names.extend(name for name in BUILT_IN_TOOLS if name != ASK_USER or toolset.ask_user)
+        optional = {ASK_USER: toolset.ask_user, **dict.fromkeys(SESSION_TOOLS, toolset.spawn_sessions)}
+        names.extend(name for name in BUILT_IN_TOOLS if optional.get(name, True))
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
         raise ValueError("two toolsets name the same MCP server")

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from footplate.client import ClientError
 from footplate.domain.policy.permissions import TOOL_NAMES
+from footplate.domain.sessions.groups import SESSION_TOOLS, SPAWN_SESSIONS
 
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", "ask_user")
+_ASK_USER: Final = "ask_user"
+_FIELDS: Final = {_ASK_USER: _ASK_USER, **dict.fromkeys(SESSION_TOOLS, SPAWN_SESSIONS)}
+"""Tools that a field of the toolset enables, with the name of the field."""
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search", *_FIELDS)
 _OFF_BY_DEFAULT: Final = frozenset({"web_fetch", "web_search"})
 """Tools that are disabled unless they are enabled by name."""
-_ASK_USER: Final = "ask_user"
-"""Enabled by a field of the toolset."""
 _CLAUDE_CODE_NAMES: Final = {theirs: name for name, theirs in TOOL_NAMES.items()}
 _TOOL_NAME: Final = re.compile(r"(?:\([^)]*\)?|[^\s,(])+")
 """A tool name, with an optional rule in parentheses."""
@@ -50,8 +52,9 @@ class ToolLimit:
             return None
         if tool.get("type") == "custom":
             return dict(tool)
-        on = [{"name": name, "enabled": True} for name in remaining if name != _ASK_USER]
-        more = {_ASK_USER: True} if _ASK_USER in remaining else {}
+        on = [{"name": name, "enabled": True} for name in remaining if name not in _FIELDS]
+        fields = {field for field in _FIELDS.values() if field in remaining}
+        more = dict.fromkeys(sorted(fields - {_FIELDS.get(name) for name in self.disallowed}), True)
         return {"type": tool["type"], "default_config": {"enabled": False}, "configs": on, **more}
 
     def _allows(self, name: str) -> bool:
@@ -80,5 +83,5 @@ def _enabled_names(tool: Mapping[str, Any]) -> Iterator[str]:
         return
     default = (tool.get("default_config") or {}).get("enabled", True)
     configured = {each["name"]: each.get("enabled", default) for each in tool.get("configs") or []}
-    configured[_ASK_USER] = tool.get(_ASK_USER) is True
+    configured |= {name: tool.get(field) is True for name, field in _FIELDS.items()}
     yield from (name for name in BUILT_IN_TOOLS if configured.get(name, default and name not in _OFF_BY_DEFAULT))

@@ -17,12 +17,14 @@ from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.ports.harness import Entry, TurnContext, WebAccess
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
-from footplate.harness import approvals, command_details, lazy_import
+from footplate.harness import approvals, lazy_import
 from footplate.harness.claude.transcripts import tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
 from footplate.harness.claude.transcripts.transcript_lines import TranscriptKey
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.recovery_text import INTERRUPTED
+from footplate.harness.tool_calls import command_details
+from footplate.harness.tool_calls.session_tools import SessionTools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpServers
@@ -47,6 +49,10 @@ class ApprovedCall:
     """The directory where the CLI would have run the call."""
     edited_input: JsonObject | None = None
     """The input that the person approved instead of the model's, with Footplate's field names."""
+    session_tool: str | None = None
+    """The tool for child sessions that the call uses."""
+    is_repeated: bool = False
+    """Whether a lost attempt may have made the call. It takes effect once for each event, so it is made again."""
 
     @property
     def call_input(self) -> JsonObject:
@@ -74,10 +80,9 @@ class ApprovedCallRunner:
             if self._turn.handover.is_set():
                 raise HandOver
             await failpoints.hit("before_intent")
-            decision = await self._turn.gate.decide(item.call.name, item.call_input, directory=item.directory)
-            if decision.outcome is PermissionOutcome.DENY:
-                denied = command_details.of_unfinished_call(item.use, "denied", decision.refusal)
-                content = [ev.text_block(decision.refusal)]
+            if (refusal := await self._refusal(item)) is not None:
+                denied = command_details.of_unfinished_call(item.use, "denied", refusal)
+                content = [ev.text_block(refusal)]
                 added.append(await self._record_result(item, content, is_error=True, command=denied))
                 continue
             mark = approvals.started_mark(item.turn_id, item.call.id, item.use)
@@ -91,6 +96,14 @@ class ApprovedCallRunner:
             )
             await failpoints.hit("after_result_commit")
         return added
+
+    async def _refusal(self, item: ApprovedCall) -> str | None:
+        """Why the call does not run, for the model. The gate has already permitted a repeated call."""
+        if item.is_repeated:
+            return None
+        name = item.session_tool or item.call.name
+        decision = await self._turn.gate.decide(name, item.call_input, directory=item.directory)
+        return decision.refusal if decision.outcome is PermissionOutcome.DENY else None
 
     async def _record_result(
         self, item: ApprovedCall, content: Sequence[Json], *, is_error: bool, command: JsonObject | None = None
@@ -135,6 +148,9 @@ class ApprovedCallRunner:
             from footplate.harness.native.web.web_tools import WebTools
 
         turn, call = self._turn, item.call
+        if item.session_tool is not None:
+            done = await SessionTools(turn).run(item.session_tool, item.call_input, item.use.id)
+            return builtin_tools.session_output(done)
         if self._servers is not None and self._servers.names.resolve(call.name):
             turn.log.check()
             result = await self._servers.call_tool(call.name, item.call_input)

@@ -1,7 +1,7 @@
 """Maps the names of an agent's custom tools to the names that the Claude Code CLI shows to the model, and back.
 
-The CLI sees the custom tools as tools of an MCP server. The name of this server differs from the names of the
-agent's own MCP servers.
+The CLI sees the custom tools, and the tools for child sessions, as tools of an MCP server. The name of this server
+differs from the names of the agent's own MCP servers.
 """
 
 from typing import Final
@@ -11,6 +11,7 @@ from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.events import custom_tool_use as asked
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
+from footplate.harness.tool_calls import session_tools
 
 _SERVER: Final = "custom"
 _MAX_NAME_LENGTH: Final = 128
@@ -24,7 +25,10 @@ class CustomTools:
         while self.server in used_names:
             self.server += "_"
         self._prefix = mcp_servers.model_tool_name(self.server, "")
-        self.by_cli_name = _by_cli_name(config.custom_tools, _MAX_NAME_LENGTH - len(self._prefix))
+        self._session_tools = session_tools.custom_tools(config.tools)
+        self.by_cli_name = _by_cli_name(
+            (*config.custom_tools, *self._session_tools), _MAX_NAME_LENGTH - len(self._prefix)
+        )
         """By the name that the CLI sees."""
 
     def own_name(self, name: str) -> str:
@@ -34,6 +38,11 @@ class CustomTools:
 
     def is_custom(self, name: str) -> bool:
         return self.may_be_custom(name) and name.removeprefix(self._prefix) in self.by_cli_name
+
+    def session_tool(self, name: str) -> str | None:
+        """The own name of a tool for child sessions, from the model's name. None for other tools."""
+        own_name = self.own_name(name) if self.may_be_custom(name) else None
+        return own_name if any(tool.name == own_name for tool in self._session_tools) else None
 
     def may_be_custom(self, name: str) -> bool:
         """Whether the name is a custom tool's, perhaps of an earlier version of the agent."""

@@ -28,6 +28,7 @@ from footplate.harness.claude.threads.thread_calls import SUBAGENT_TOOLS, Thread
 from footplate.harness.claude.transcripts import sdk_message_parser, tool_names, transcript_lines
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResults
 from footplate.harness.claude.transcripts.tool_names import QUESTION_TOOL
+from footplate.harness.tool_calls.session_tools import SessionToolResult, SessionTools
 
 WAITING_FOR_PERSON: Final = "This call is waiting for a person."
 """The placeholder result for the CLI. It is never logged or sent to the model."""
@@ -53,15 +54,19 @@ class PendingCalls:
         """Set when the turn has nothing to do but wait for the client."""
         self.before_next_request: Callable[[], Awaitable[None]] | None = None
         """Called between the last call of a response and the next model request."""
+        self._session_tools = SessionTools(turn)
         self._expected_custom_calls: dict[str, Call] = {}
         self._requests: dict[str, Event] = {}
         self._withheld_uuids: set[str] = set()
 
-    def expect_custom_call(self, call: Call) -> bool:
-        """Whether the call is a custom tool's. If so, the client is asked when the CLI makes the call, because hooks
-        may still stop it before.
+    async def expect_custom_call(self, call: Call) -> bool:
+        """Whether the turn parks for the result of the call: it is a custom tool's, or waits for child sessions. It is
+        logged when the CLI makes the call, because hooks may still stop it before.
         """
-        if not self.custom_tools.is_custom(call.name):
+        session_tool = self.custom_tools.session_tool(call.name)
+        if not self.custom_tools.is_custom(call.name) or (
+            session_tool is not None and not await self._session_tools.parks(session_tool, call.input)
+        ):
             return False
         self._expected_custom_calls[call.id] = call
         return True
@@ -127,14 +132,29 @@ class PendingCalls:
         if not calls.claim_start(call_id, name):
             return False
         call = self._expected_custom_calls[call_id]
-        self._requests[call_id] = event = self.custom_tools.use_event(call)
         try:
-            await self._turn.log.append([event])
+            if self.custom_tools.session_tool(name) is not None:
+                event = await self._session_tools.start_waiting(call.input, call_id=call_id)
+            else:
+                event = self.custom_tools.use_event(call)
+                await self._turn.log.append([event])
+            self._requests[call_id] = event
         except FootplateError as error:
             calls.fail(error)
             raise
         await calls.close_calls([call_id])
         return True
+
+    async def run_session_tool(
+        self, name: str, arguments: JsonObject, use: Event, calls: CallTracker
+    ) -> SessionToolResult:
+        """Makes a call that the gate permitted and that is logged."""
+        try:
+            self._turn.log.check()
+            return await self._session_tools.run(name, arguments, use.id)
+        except FootplateError as error:
+            calls.fail(error)
+            raise
 
     async def wait_before_request(self, calls: CallTracker) -> None:
         """Called when the CLI has finished the calls of a response. Returns when the CLI may send the next model

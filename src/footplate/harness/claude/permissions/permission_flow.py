@@ -66,7 +66,7 @@ class PermissionFlow:
             await failpoints.hit("before_intent")
             logged_call, decision = await self._decide(call, calls, directory)
             denied = decision.outcome is PermissionOutcome.DENY
-            if not denied and self._pending_calls.expect_custom_call(logged_call):
+            if not denied and await self._pending_calls.expect_custom_call(logged_call):
                 calls.running.add(call.id)
                 return None
             question = None if denied else self._pending_calls.make_question(calls.open[call.id])

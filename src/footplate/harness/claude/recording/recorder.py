@@ -143,6 +143,10 @@ class TurnRecorder:
         """Whether the worker may make this call now. It may once, and only as it was permitted."""
         return self._calls.claim_start(call_id, name, call_input)
 
+    def find_use(self, call_id: str) -> Event | None:
+        """The event of a running call. None: the call is not logged yet, as a custom tool's."""
+        return self._calls.use_events.get(call_id)
+
     async def finish(self, mode: FinishMode = "well") -> None:
         """Logs the rest of the CLI's work after it has stopped.
 

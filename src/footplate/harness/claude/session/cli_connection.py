@@ -212,13 +212,14 @@ class CliConnection:
         return self.bridge
 
     async def _custom_tool_servers(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
-        """The server of the agent's custom tools, if it has any. Imported lazily for the same reason."""
-        if not config.custom_tools:
+        """The server of the agent's custom tools and of the tools for child sessions, if it has any. Imported lazily
+        for the same reason.
+        """
+        tools = CustomTools(config)
+        if not tools.by_cli_name:
             return {}
         module = await lazy_import.import_in_thread("footplate.harness.claude.session.custom_tool_server")
-        return cast(
-            "dict[str, sdk.McpSdkServerConfig]", module.sdk_servers(CustomTools(config), self._current_recorder)
-        )
+        return cast("dict[str, sdk.McpSdkServerConfig]", module.sdk_servers(tools, self._current_recorder))
 
     def _handle_frame(self, frame: Frame) -> None:
         kind = frame.get("type")

@@ -1,6 +1,7 @@
-"""Offers the agent's custom tools to the Claude Code CLI as an in-process MCP server.
+"""Offers the agent's custom tools to the Claude Code CLI as an in-process MCP server, and the tools for child sessions.
 
-A call of such a tool is passed to the client, which runs it and returns the result.
+A call of a custom tool is passed to the client, which runs it and returns the result. The worker makes a call that
+starts child sessions or sends them a message. A call that waits for them parks the turn, as a custom tool's does.
 """
 
 from collections.abc import Callable
@@ -23,10 +24,18 @@ def sdk_servers(tools: CustomTools, recorder: Callable[[], TurnRecorder]) -> dic
         for name, tool in tools.by_cli_name.items()
     ]
 
-    async def ask_client(call_id: str, name: str, _arguments: dict[str, Any]) -> types.CallToolResult:
+    async def call_tool(call_id: str, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         serving = recorder()
+        if (use := serving.find_use(call_id)) is not None:
+            if not serving.claim_start(call_id, name, arguments):
+                return _result(NOT_PERMITTED, is_error=True)
+            done = await serving.pending_calls.run_session_tool(tools.own_name(name), arguments, use, serving)
+            return _result(done.text, is_error=done.is_error)
         was_asked = await serving.pending_calls.ask_client(call_id, name, serving)
-        text = types.TextContent(text=_WAITING_FOR_CLIENT if was_asked else NOT_PERMITTED)
-        return types.CallToolResult(content=[text], is_error=not was_asked)
+        return _result(_WAITING_FOR_CLIENT if was_asked else NOT_PERMITTED, is_error=not was_asked)
 
-    return {tools.server: create_sdk_server(tools.server, listed, ask_client)}
+    return {tools.server: create_sdk_server(tools.server, listed, call_tool)}
+
+
+def _result(text: str, *, is_error: bool) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)

@@ -8,12 +8,12 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Usage
-from footplate.harness import command_details
 from footplate.harness.claude.threads.thread_calls import ThreadCalls
 from footplate.harness.claude.transcripts import command_results, sdk_message_parser
 from footplate.harness.claude.transcripts.command_results import StoredOutput
 from footplate.harness.claude.transcripts.sdk_message_parser import Call, ToolResult, ToolResults
 from footplate.harness.recovery_text import INTERRUPTED
+from footplate.harness.tool_calls import command_details
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.json import Json, JsonObject, as_object, clean_text
 from footplate.domain.ports.harness import TurnContext
-from footplate.harness import command_details
 from footplate.harness.claude.transcripts.sdk_message_parser import ToolResult
+from footplate.harness.tool_calls import command_details
 
 log = structlog.get_logger(__name__)
 

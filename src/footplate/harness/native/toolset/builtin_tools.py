@@ -10,15 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports.harness import CommandResult, Environment, FileInfo, FullOutput
 from footplate.domain.sessions import questions
 from footplate.domain.sessions.events import Event, text_block
-from footplate.harness import command_details
-from footplate.harness.command_details import UnfinishedStatus, truncate
 from footplate.harness.native import content_blocks
 from footplate.harness.native.tool_failure_error import ToolFailure
 from footplate.harness.native.toolset import glob_match
@@ -30,12 +28,13 @@ from footplate.harness.native.toolset.tool_inputs import (
     Glob,
     Grep,
     Read,
-    ToolInput,
     WebFetch,
     WebSearch,
     Write,
 )
 from footplate.harness.native.web.web_tools import WebTools
+from footplate.harness.tool_calls import command_details, session_tools
+from footplate.harness.tool_calls.command_details import UnfinishedStatus, truncate
 
 OUTPUT_LIMIT: Final = 30_000
 DEFAULT_TIMEOUT: Final = 120.0
@@ -71,14 +70,14 @@ async def execute_tool(
     except ToolFailure as failure:
         return failed_output(str(failure))
     except ValidationError as error:
-        return failed_output(_validation_message(name, error))
+        return failed_output(session_tools.validation_message(name, error))
     except (Fenced, Temporary):
         raise
     except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
         return failed_output(f"{name} failed: {type(error).__name__}: {error}")
 
 
-async def _run_tool(environment: Environment, web: WebTools, name: str, tool_input: ToolInput) -> ToolOutput:
+async def _run_tool(environment: Environment, web: WebTools, name: str, tool_input: BaseModel) -> ToolOutput:
     match tool_input:
         case WebFetch():
             return _text_output(await web.fetch(tool_input.url))
@@ -88,6 +87,10 @@ async def _run_tool(environment: Environment, web: WebTools, name: str, tool_inp
             return _text_output(questions.background_text(tool_input.model_dump(exclude_none=True)))
         case _:
             return await _TOOL_FUNCTIONS[name](environment, tool_input)
+
+
+def session_output(result: session_tools.SessionToolResult) -> ToolOutput:
+    return ToolOutput([text_block(truncate(clean_text(result.text), OUTPUT_LIMIT))], is_error=result.is_error)
 
 
 def unfinished_output(use: Event, status: UnfinishedStatus, text: str) -> ToolOutput:
@@ -286,11 +289,6 @@ def _join_output(texts: Sequence[str]) -> str:
 
 def _text_output(text: str) -> ToolOutput:
     return ToolOutput([text_block(truncate(text, OUTPUT_LIMIT))])
-
-
-def _validation_message(name: str, error: ValidationError) -> str:
-    problems = [f"{'.'.join(str(place) for place in item['loc']) or 'input'}: {item['msg']}" for item in error.errors()]
-    return f"The input of {name} is not valid. {'; '.join(problems)}."
 
 
 _Tool: TypeAlias = Callable[[Environment, Any], Awaitable[ToolOutput]]

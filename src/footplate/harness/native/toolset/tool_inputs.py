@@ -12,6 +12,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import questions
 from footplate.domain.sessions.threads import SUBAGENT_TOOL
+from footplate.harness.tool_calls import session_tools
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.tool_client import McpTool
@@ -146,7 +147,7 @@ class CallSubagent(ToolInput):
     subagent_type: str = Field(description="The name of the agent.")
 
 
-TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
+TOOL_INPUTS: Final[dict[str, type[BaseModel]]] = {
     "bash": Bash,
     "read": Read,
     "write": Write,
@@ -156,6 +157,7 @@ TOOL_INPUTS: Final[dict[str, type[ToolInput]]] = {
     "web_fetch": WebFetch,
     "web_search": WebSearch,
     "ask_user": AskUser,
+    **session_tools.INPUTS,
 }
 
 
@@ -185,7 +187,7 @@ def subagent_tool_definition(subagents: Sequence[Subagent]) -> ToolDefinition:
     return ToolDefinition(name=SUBAGENT_TOOL, description=f"{text}\n\nAgents:\n{listed}", parameters_json_schema=schema)
 
 
-def _input_schema(model: type[ToolInput]) -> dict[str, Any]:
+def _input_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     properties = {
         name: {key: value for key, value in prop.items() if key != "title"}

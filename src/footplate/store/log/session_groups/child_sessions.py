@@ -84,10 +84,11 @@ class ChildSessionStore:
 
     async def wait(self, claim: Claim, call_id: str, group_id: str) -> GroupResult | None:
         async with self._database.transaction() as connection:
-            group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id)
+            group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id, claim.turn_id)
             if group is None:
                 raise NotFound("group", group_id)
-            return None if group["ended_at"] is None else await load_result(connection, group)
+            waits = group["ended_at"] is None and group["parent_turn_id"] == claim.turn_id
+            return None if waits else await load_result(connection, group)
 
     async def load_files(self, claim: Claim, session_ids: Sequence[str]) -> Sequence[ChildFiles]:
         trees = tree_ids([project.id for project in claim.config.projects])

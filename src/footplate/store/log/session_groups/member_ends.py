@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from footplate.domain.json import JsonObject, as_object
-from footplate.domain.sessions import batches, events, groups
+from footplate.domain.sessions import batches, groups
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.groups import GroupResult, MemberResult, WaitFor
@@ -100,7 +100,12 @@ async def load_result(
         found.get(index) or MemberResult(index=index, session_id="", **deleted)  # type: ignore[arg-type]  # as above
         for index in range(group["total"])
     ]
-    return GroupResult(group_id=group["id"], wait_for=_wait_for(group), members=tuple(members))
+    return GroupResult(
+        group_id=group["id"],
+        wait_for=_wait_for(group),
+        members=tuple(members),
+        waited_for_by=group["waited_for_by"],
+    )
 
 
 async def _submit_result(
@@ -112,15 +117,7 @@ async def _submit_result(
     head = await connection.fetchrow(SQL["lock_head"], parent_id, organisation)
     if head is None or head["turn_id"] != group["parent_turn_id"]:
         return ()  # the turn of the parent has ended without the result
-    event = Event(
-        events.USER_CUSTOM_TOOL_RESULT,
-        {
-            "custom_tool_use_id": group["waited_for_by"],
-            "content": [events.text_block(result.text)],
-            "is_error": not result.succeeded,
-            "group_id": group["id"],
-        },
-    )
+    event = groups.result_event(group["waited_for_by"], result)
     await append_events(connection, organisation, None, parent_id, [event], wake=True)
     return [(organisation, parent_id)]
 
