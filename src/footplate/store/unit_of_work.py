@@ -348,6 +348,9 @@ class UnitOfWork(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, AcceptedInputs]:
         self._session_id = session_id
+        unlocked = await self._session(principal, session_id)
+        if _access(change(unlocked)) != _access(unlocked):
+            await self._connection.fetch(SQL["lock_descendant_rows"], session_id)
         old = await self._lock_session(principal, session_id)
         new = change(old)
         changes = _changed_fields(old, new)
@@ -359,17 +362,19 @@ class UnitOfWork(
                 raise Conflict(
                     f"Session {session_id!r} has ended.", help_text="Fork it, and give the fork other tools."
                 )
-        if (new.owner_id, new.audience) != (old.owner_id, old.audience):
+        if _access(new) != _access(old):
             check_may_share(principal, old.owner_id)
         if new.audience != old.audience:
             await members.check_audience(self._connection, principal, new.audience)
         owner_id = new.owner_id if new.owner_id != old.owner_id else None
         await self.check_members(principal, [owner_id] if owner_id else [])
+        audience = new.audience.dump() if new.audience != old.audience else None
         await self._connection.execute(
             SQL["update_session"],
-            *(session_id, new.title, new.metadata, clean_object(new.agent), new.permissions),
-            *(owner_id, new.audience.dump() if new.audience != old.audience else None),
+            *(session_id, new.title, new.metadata, clean_object(new.agent), new.permissions, owner_id, audience),
         )
+        if _access(new) != _access(old):
+            await self._connection.execute(SQL["share_descendants"], session_id, owner_id, audience)
         notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
         return await self._session(principal, session_id), accepted
@@ -464,6 +469,10 @@ def _ensure_found(row: row_mapping.Row | None, noun: str, item_id: str) -> row_m
     if row is None:
         raise NotFound(noun, item_id)
     return row
+
+
+def _access(session: Session) -> tuple[str | None, Audience]:
+    return session.owner_id, session.audience
 
 
 def _changed_fields(old: Session, new: Session) -> JsonObject | None:

@@ -7,14 +7,18 @@ import pytest
 
 from footplate.domain import ids
 from footplate.domain.errors import Fenced, InvalidRequest
+from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.visibility import Audience, Visibility
+from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
-from footplate.domain.sessions.turns import TurnStatus
+from footplate.domain.sessions.turns import TurnStatus, session_to_wake
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
+from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.group_cancellation import GroupCancellation
 
 from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
@@ -199,3 +203,133 @@ async def test_message_of_a_call_is_sent_once(cell: Cell, principal: Principal) 
         await store(cell).send_message(claim, child_id, "hurry", "call_1")
     sent = types(await cell.positions(child_id, principal)).count(events.USER_MESSAGE)
     assert sent == 1
+
+
+async def test_message_and_wait_of_a_lost_attempt_are_refused(cell: Cell, principal: Principal) -> None:
+    claim, call, group = await start(cell, principal, 1)
+    await run(cell, principal, group.session_ids[0])
+    await cell.claim(claim.session_id, principal)
+    with pytest.raises(Fenced):
+        await store(cell).send_message(claim, group.session_ids[0], "hurry", "call_1")
+    with pytest.raises(Fenced):
+        await store(cell).wait(claim, call.id, group.id)
+
+
+async def test_fork_of_a_fork_of_a_child_needs_the_files_of_the_parent_once(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    (child,) = group.session_ids
+    await run(cell, principal, child)
+    fork = await cell.fork(principal, child)
+    await cell.send(principal, fork.id, "go")
+    await run(cell, principal, fork.id)
+    second = await cell.fork(principal, fork.id)
+    owners = {row["owner"]: row["files_only"] for row in await cell.rows("stretches", second.id)}
+    assert owners == {claim.session_id: True, child: False, fork.id: False}
+
+
+async def test_children_count_for_the_owner_of_their_parent(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    child = await cell.claim(group.session_ids[0], principal)
+    other = replace(principal, id=ids.new_id(ids.API_KEY))
+    async with cell.database.connection() as connection:
+        await connection.execute("update turns set principal = $2 where id = $1", child.turn_id, other.id)
+    await LimitStore(cell.database).set_operator_limit(principal.organisation, LimitName.SESSIONS, EACH_MEMBER, 3)
+    await cell.session(other)
+    await cell.session(other)
+    grandchildren, _ = await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    assert (await cell.reads.session(principal, grandchildren.session_ids[0])).owner_id == principal.id
+    with pytest.raises(OrganisationLimitExceeded):
+        await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    assert claim.session_id != child.session_id
+
+
+async def test_children_have_the_context_overrides_and_priority_of_the_turn(cell: Cell, principal: Principal) -> None:
+    parent_id = await cell.session(principal, context={"team": "one"})
+    sent = Input(
+        type=events.USER_MESSAGE,
+        body={"content": [events.text_block("go")]},
+        overrides={"limits": {"max_iterations": 3}, "tools": []},
+        context={"ticket": "T-1"},
+    )
+    await cell.send(principal, parent_id, sent)
+    async with cell.database.connection() as connection:
+        await connection.execute("update session_heads set priority = 5 where session_id = $1", parent_id)
+    claim = await cell.claim(parent_id, principal)
+    group, to_wake = await store(cell).spawn(claim, ids.new_id(ids.EVENT), requests(1))
+    assert to_wake == [session_to_wake(principal.organisation, group.session_ids[0], 5)]
+    child = await cell.claim(group.session_ids[0], principal)
+    assert (await cell.head(child.session_id))["priority"] == 5
+    assert child.config.max_iterations == 3
+    assert child.context == {"team": "one", "ticket": "T-1"}
+
+
+async def test_child_with_another_agent_obeys_the_rules_of_its_parents_agent(cell: Cell, principal: Principal) -> None:
+    async with cell.units.unit(principal, None) as unit:
+        agent = await unit.create_agent(
+            principal, name="reviewer", definition={"model": {"id": "claude-opus-5"}}, metadata={}
+        )
+    parent_id = await cell.session(principal, "go")
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update sessions set agent = agent || $2, permissions = $3 where id = $1",
+            parent_id,
+            {
+                "permissions": {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Bash(ls *)"]},
+                "tools": [
+                    {
+                        "type": "agent_toolset_20260401",
+                        "configs": [{"name": "edit", "permission_policy": {"type": "always_ask"}}],
+                    }
+                ],
+            },
+            {"deny": ["Read(.env)"], "allow": ["Read"]},
+        )
+    claim = await cell.claim(parent_id, principal)
+    request = replace(requests(1)[0], agent_id=agent.id)
+    group, _ = await store(cell).spawn(claim, ids.new_id(ids.EVENT), [request, *requests(1)])
+    named, same = [(await cell.reads.session(principal, one)).permissions for one in group.session_ids]
+    assert named == {"deny": ["Read(.env)", "Bash(rm *)"], "ask": ["WebFetch", "Edit"], "allow": ["Read"]}
+    assert same == {"deny": ["Read(.env)"], "allow": ["Read"]}
+
+
+async def test_owner_and_visibility_of_a_session_reach_its_descendants(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2, max_running=1)
+    child = await cell.claim(group.session_ids[0], principal)
+    grandchildren, _ = await store(cell).spawn(child, ids.new_id(ids.EVENT), requests(1))
+    descendants = [*group.session_ids, *grandchildren.session_ids]
+
+    async def hide() -> None:
+        async with cell.units.unit(principal, None) as unit:
+            await unit.update_session(
+                principal, claim.session_id, lambda session: replace(session, audience=Audience(Visibility.PRIVATE))
+            )
+
+    await asyncio.gather(hide(), cell.turns.finish(child, COMPLETED))
+    for session_id in descendants:
+        assert (await cell.reads.session(principal, session_id)).audience.visibility is Visibility.PRIVATE
+
+
+async def test_cancellation_repeats_a_commit_that_the_database_rolled_back(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2)
+    cell.database.lose_next_commit = True
+    stopped = await GroupCancellation(cell.database, cell.objects).cancel(group.id)
+    assert [session[1] for session in stopped.to_wake] == [claim.session_id]
+    assert {(await cell.head(session_id))["status"] for session_id in group.session_ids} == {"terminated"}
+
+
+@pytest.mark.parametrize("parent_first", [False, True])
+async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Principal, *, parent_first: bool) -> None:
+    claim, _, group = await start(cell, principal, 2)
+    for session_id in group.session_ids:
+        await run(cell, principal, session_id)
+    await run(cell, principal, claim.session_id)
+    order = [claim.session_id, *group.session_ids] if parent_first else [*group.session_ids, claim.session_id]
+
+    async def count_groups() -> int:
+        async with cell.database.connection() as connection:
+            return int(await connection.fetchval("select count(*) from session_groups where id = $1", group.id))
+
+    for session_id in order:
+        assert await count_groups() == 1
+        await cell.delete(principal, session_id)
+    assert await count_groups() == 0

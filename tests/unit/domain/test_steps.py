@@ -8,7 +8,7 @@ import pytest
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions import step_references, steps
-from footplate.domain.sessions.steps import OnFailure, StepDefinition, StepEnd, StepKind, StepState
+from footplate.domain.sessions.steps import ChildRequest, OnFailure, StepDefinition, StepEnd, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 
 SHELL = StepDefinition(kind=StepKind.SHELL, command="make")
@@ -79,3 +79,17 @@ def test_references_are_replaced_once() -> None:
     text = "a ${steps.x.stdout} b ${steps.y.exit_code}"
     found = step_references.replace_references(text, lambda one: f"<{one.step}.{one.field}> ${{steps.x.stdout}}")
     assert found == "a <x.stdout> ${steps.x.stdout} b <y.exit_code> ${steps.x.stdout}"
+
+
+def test_text_of_a_child_in_which_references_were_replaced_is_literal() -> None:
+    text = "The model wrote ${steps.none.stdout} and ${steps"
+    for step in (
+        StepDefinition(kind=StepKind.SHELL, command="true"),
+        StepDefinition(kind=StepKind.PROMPT, content=({"type": "text", "text": "go"},)),
+    ):
+        request = ChildRequest(steps=(step,)).with_text(text)
+        assert ChildRequest.load(request.dump()) == request
+        assert request.text == text
+        assert request.steps[0].is_literal
+        assert not step.is_literal
+        assert "is_literal" not in step.dump()

@@ -109,6 +109,8 @@ class StepDefinition:
     timeout_seconds: float | None = None
     parallel: "ParallelSessions | None" = None
     """The child sessions of a parallel step."""
+    is_literal: bool = False
+    """Whether `${steps.…}` in its texts is no reference: the texts come from a model, or have results in them."""
     ends_session: bool = False
     """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
 
@@ -131,6 +133,7 @@ class StepDefinition:
             "max_attempts": self.max_attempts,
             "timeout_seconds": self.timeout_seconds,
             "ends_session": self.ends_session,
+            **({"is_literal": True} if self.is_literal else {}),
         }
 
     @classmethod
@@ -149,6 +152,7 @@ class StepDefinition:
             timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
             parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
             ends_session=stored.get("ends_session") is True,
+            is_literal=stored.get("is_literal") is True,
         )
 
 
@@ -174,7 +178,8 @@ class ChildRequest:
         return step.command or (str(texts[0]) if len(texts) == 1 and isinstance(texts[0], str) else None)
 
     def with_text(self, text: str) -> "ChildRequest":
-        (step,) = self.steps
+        """Return the request with this text, in which nothing is replaced again."""
+        step = replace(self.steps[0], is_literal=True)
         if step.kind is StepKind.SHELL:
             return replace(self, steps=(replace(step, command=text),))
         return replace(self, steps=(replace(step, content=({"type": "text", "text": text},)),))

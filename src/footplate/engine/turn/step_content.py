@@ -43,6 +43,8 @@ class _StepText:
 
     async def build_content(self) -> Sequence[JsonObject]:
         definition = self._step.definition
+        if definition.is_literal:
+            return definition.content or [events.text_block(definition.command)]
         if definition.kind is StepKind.EXTERNAL:
             return [events.text_block(await self._replace(definition.instructions))]
         if definition.kind is StepKind.PARALLEL:

@@ -194,7 +194,7 @@ def _description(model: type[SessionToolInput]) -> str:
 
 
 def _to_request(session: ChildSession) -> ChildRequest:
-    prompt = StepDefinition(kind=StepKind.PROMPT, content=(ev.text_block(session.prompt),))
+    prompt = StepDefinition(kind=StepKind.PROMPT, content=(ev.text_block(session.prompt),), is_literal=True)
     return ChildRequest(steps=(prompt,), name=session.name)
 
 

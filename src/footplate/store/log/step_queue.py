@@ -43,12 +43,16 @@ async def load_claimed_step(
 
 
 def _names_of_references(definition: StepDefinition) -> set[str]:
-    texts = [
-        definition.command,
-        definition.instructions,
-        *(str(block.get("text") or "") for block in definition.content),
-        *(request.text or "" for request in definition.requests),
-    ]
+    texts = (
+        []
+        if definition.is_literal
+        else [
+            definition.command,
+            definition.instructions,
+            *(str(block.get("text") or "") for block in definition.content),
+            *(request.text or "" for request in definition.requests),
+        ]
+    )
     try:
         found = {reference.step for text in texts for reference in step_references.find_references(text, where="step")}
     except InvalidRequest:  # the turn fails with the reason

@@ -5,19 +5,23 @@ child, and a crash in between leaves the rest to the sweep, which repeats the ca
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
+from footplate.domain.errors import Unavailable
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.turns import SessionToWake
-from footplate.store.database import SQL, Database
+from footplate.store.database import SQL, Database, call_with_retries
 from footplate.store.log.inputs import append_inputs
 from footplate.store.log.session_ending import end_session, request_end
 from footplate.store.log.session_groups.member_ends import start_next_member
 from footplate.store.object_store import Objects
 
+_RETRY_SECONDS: Final = 5.0
 _CANCELLED = SessionEnd(outcome=EndOutcome.CANCELLED, reason="The group of the session was cancelled.")
 
 
@@ -31,7 +35,14 @@ class GroupCancellation:
         await self._database.fetch("cancel_group", group_id)
         stopped = StoppedSessions()
         for row in await self._database.fetch("unended_members", group_id):
-            stopped += await self._cancel_member(row["organisation"], row["id"], row["principal"])
+            # The end of a turn locks a row of `usage_by_day`, which sessions share, before the group and the parent's
+            # head. So two ends may deadlock, and the database then rolls one of them back.
+            stopped += await call_with_retries(
+                partial(self._cancel_member, row["organisation"], row["id"], row["principal"]),
+                on=(Unavailable,),
+                seconds=_RETRY_SECONDS,
+                wait_max=0.5,
+            )
         return stopped
 
     async def cancel_abandoned(self, parent_id: str | None = None) -> StoppedSessions:

@@ -12,7 +12,9 @@ async def delete_session_rows(connection: Connection, organisation: str, session
     """Deletes the session; the caller holds the head's lock. Returns whether forks or children need some of it."""
     await connection.fetch(SQL["lock_owners"], session_id)
     await connection.execute(SQL["lock_usage"], session_id)
+    group_id = await connection.fetchval(SQL["lock_group_of_session"], session_id)
     await connection.execute(SQL["delete_session"], session_id)
+    await connection.execute(SQL["delete_unused_groups"], session_id, group_id)
     pinned = await _delete_rows(connection, organisation, session_id)
     for row in await connection.fetch(SQL["leave_stretches"], session_id):
         await _delete_rows(connection, row["organisation"], row["owner"])

@@ -54,8 +54,13 @@ with session as (
                     (select max(number) from departures where session_id = b.owner), 0), false
     from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b (owner, last_seq, entries)
     union all
+    -- Several of them may refer to the same ancestor. The fork needs the longest part.
     select session.id, session.organisation, s.owner, s.last_seq, s.entries, s.departures, true
-    from session, stretches s where s.session_id = any($14::text[]) and s.files_only
+    from session, (
+        select distinct on (owner) owner, last_seq, entries, departures from stretches
+        where session_id = any($14::text[]) and files_only
+        order by owner, last_seq desc
+    ) s
 )
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
 from session s, head h

@@ -2,15 +2,18 @@
 -- parent's head. A transaction that holds a parent's head never waits for a group or a child that exists.
 
 -- name: group_parent
--- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions.
-select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
+-- The session whose turn starts a group, if the worker still has the turn. Its position in the tree of sessions. Its row is
+-- locked too, so that the children have its new owner and visibility if these change (`share_descendants`).
+select s.*, h.seq, h.priority as head_priority, t.principal as turn_principal, t.context as turn_context, st.overrides as turn_overrides,
+       p.name as principal_name, coalesce(g.root_session_id, s.id) as root_id, coalesce(g.depth, 0) + 1 as child_depth
 from session_heads h
 join sessions s on s.id = h.session_id
 join turns t on t.session_id = h.session_id and t.id = $3
+join steps st on st.session_id = t.session_id and st.position = t.position
 left join principals p on p.id = t.principal
 left join session_groups g on g.id = s.group_id
 where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
-for update of h
+for update of h for share of s
 
 -- name: waits_for_group
 select exists (select from session_groups where parent_session_id = $1 and parent_turn_id = $2 and ended_at is null)
@@ -28,13 +31,43 @@ select pg_advisory_xact_lock(hashtext('descendants'), hashtext($1))
 select coalesce(sum(total - completed - failed - cancelled), 0)::integer from session_groups
 where root_session_id = $1 and parent_session_id is not null and completed + failed + cancelled < total
 
+-- name: lock_descendant_rows
+-- Before the head of the session itself: the end of a descendant changes its row, and then waits for the head of its parent.
+with recursive below as (
+    select s.id from session_groups g join sessions s on s.group_id = g.id where g.parent_session_id = $1
+    union
+    select s.id from below b join session_groups g on g.parent_session_id = b.id join sessions s on s.group_id = g.id
+)
+select from sessions where id in (select id from below) order by id for no key update
+
+-- name: share_descendants
+-- The descendants have the owner and the visibility of the session, so that neither shows what it hides.
+with recursive below as (
+    select s.id from session_groups g join sessions s on s.group_id = g.id where g.parent_session_id = $1
+    union
+    select s.id from below b join session_groups g on g.parent_session_id = b.id join sessions s on s.group_id = g.id
+)
+update sessions set owner = coalesce($2, owner), visible_to = coalesce($3, visible_to), updated_at = now()
+where id in (select id from below)
+
+-- name: lock_group_of_session
+select g.id from sessions s join session_groups g on g.id = s.group_id where s.id = $1 for update of g
+
+-- name: delete_unused_groups
+-- After the deletion of session $1, which was a member of group $2 or the parent of groups: those that have no members and no
+-- parent. No member can wait for the head of the parent while it has the lock of such a group.
+delete from session_groups g
+where (g.id = $2 or g.parent_session_id = $1) and not exists (select from sessions s where s.group_id = g.id)
+  and not exists (select from sessions s where s.id = g.parent_session_id)
+
 -- name: insert_group
 insert into session_groups (id, organisation, kind, principal, parent_session_id, parent_turn_id, root_session_id, started_by, depth,
                             max_running, definition, total, started)
 values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: insert_children
--- Each child has the environment, mode, rules, priority and files of its parent ($1), but nothing of its log. The first $8 play.
+-- Each child has the environment, mode, rules, priority and files of its parent ($1), and the context of its turn ($10), but
+-- nothing of its log. The first $8 play. A child with an agent of its own ($5) also has its own rules ($11).
 with parent as (
     select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = $1
 ), children as (
@@ -42,12 +75,13 @@ with parent as (
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
                           ends_when_done, group_id, group_index, group_name)
     select m.id, p.organisation, coalesce(m.agent ->> 'id', p.agent_id), coalesce((m.agent ->> 'version')::integer, p.agent_version),
-           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', p.context, $3,
-           coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions,
-           p.visible_to, true, $2, (m.number - 1)::integer, m.name
+           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', $10, $3,
+           coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources,
+           coalesce(m.permissions::jsonb, p.permissions), p.visible_to, true, $2, (m.number - 1)::integer, m.name
     from parent p, (
-        select id, agent::json as agent, title, name, number
-        from unnest($4::text[], $5::text[], $6::text[], $7::text[]) with ordinality as m (id, agent, title, name, number)
+        select id, agent::json as agent, title, name, permissions, number
+        from unnest($4::text[], $5::text[], $6::text[], $7::text[], $11::text[])
+            with ordinality as m (id, agent, title, name, permissions, number)
     ) m
     returning id, organisation, group_index
 ), heads as (

@@ -49,6 +49,9 @@ with files as (
 update sessions set owner = $3 where organisation = $2 and coalesce(owner, principal) = $1
 returning id
 
+-- name: hand_over_batches
+update session_groups set owner = $3 where organisation = $2 and kind = 'batch' and coalesce(owner, principal) = $1
+
 -- name: wake_waiting_sessions
 -- Wakes the sessions that waited for their author, who is enabled again or has a successor now.
 with found as (

@@ -259,7 +259,7 @@ where s.session_id = $1 and s.turn_id = $2 and s.when_busy = 'steer' and s.state
 order by s.sort_key
 
 -- name: lock_epoch
-select control_seq, end_request from session_heads where session_id = $1 and epoch = $2 for update
+select control_seq, end_request, turn_id from session_heads where session_id = $1 and epoch = $2 for update
 
 -- name: interrupts
 -- Interrupts that this turn must obey: not consumed yet, or consumed by an earlier attempt of this turn. Interrupts that

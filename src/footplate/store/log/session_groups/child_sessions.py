@@ -5,15 +5,18 @@ call that is repeated after a crash finds its group.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 
 from footplate.domain import ids
+from footplate.domain.agents.agents_and_config import ALWAYS_ALLOW, ResolvedConfig
 from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound, Refused
 from footplate.domain.files.snapshots import ChildFiles
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.policy.permissions import PermissionOutcome, read_rules
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
@@ -87,6 +90,7 @@ class ChildSessionStore:
             group = await connection.fetchrow(SQL["wait_for_group"], group_id, claim.session_id, call_id, claim.turn_id)
             if group is None:
                 raise NotFound("group", group_id)
+            await _check_fence(connection, claim)
             waits = group["ended_at"] is None and group["parent_turn_id"] == claim.turn_id
             return None if waits else await load_result(connection, group)
 
@@ -107,6 +111,7 @@ class ChildSessionStore:
             if await connection.fetchval(SQL["member_of_parent"], *arguments) is None:
                 raise NotFound("session", session_id)
             await connection.fetchrow(SQL["lock_head"], session_id, claim.organisation)
+            await _check_fence(connection, claim)
             if await connection.fetchval(SQL["message_of_call"], session_id, call_id):
                 return False
             sent = Input(
@@ -136,10 +141,20 @@ class ChildSessionStore:
                 f"ended.",
                 help_text="Wait until some have ended, or start fewer.",
             )
-        principal = _principal_of(parent)
-        await check_limit(connection, limits, principal, LimitName.SESSIONS, adding=len(requests))
+        author = _principal_of(parent)
+        owner = replace(author, id=parent["owner"] or parent["principal"])
+        await check_limit(connection, limits, owner, LimitName.SESSIONS, adding=len(requests))
         queued = sum(len(request.steps) for request in requests)
-        await check_limit(connection, limits, principal, LimitName.QUEUED_STEPS, adding=queued)
+        await check_limit(connection, limits, author, LimitName.QUEUED_STEPS, adding=queued)
+
+
+async def _check_fence(connection: Connection, claim: Claim) -> None:
+    """Raises `Fenced` unless the worker still has the parent's turn. Locks the parent's head, so it comes after the
+    locks of a child and a group.
+    """
+    head = await connection.fetchrow(SQL["lock_epoch"], claim.session_id, claim.epoch)
+    if head is None or head["turn_id"] != claim.turn_id:
+        raise Fenced(f"Another worker holds session {claim.session_id}.")
 
 
 async def _create_group(
@@ -171,6 +186,8 @@ async def _create_group(
         [request.name for request in requests],
         started,
         tree_ids(parent["project_ids"]),
+        parent["turn_context"],
+        [None if request.agent_id is None else _restrict(parent["permissions"], claim.config) for request in requests],
     )
     for number, (session_id, request) in enumerate(zip(session_ids, requests, strict=True)):
         created = [created_event(definition, None) for definition in request.steps]
@@ -178,10 +195,11 @@ async def _create_group(
         if number >= started:
             waits = [playback_event(Playback(playing=False, reason=PauseReason.GROUP))]
         positions = await append_events(connection, organisation, principal_id, session_id, [*created, *waits])
+        overrides = parent["turn_overrides"] if request.agent_id is None else {}
         for position, definition in zip(positions, request.steps, strict=False):
             await connection.execute(
                 SQL["insert_step"],
-                *(session_id, position.seq, organisation, definition.kind, position.event.id, {}, claim.trace),
+                *(session_id, position.seq, organisation, definition.kind, position.event.id, overrides, claim.trace),
                 *(definition.name, definition.dump()),
             )
     await connection.execute(SQL["wake_children"], session_ids[:started])
@@ -208,6 +226,17 @@ async def _load_agents(connection: Connection, organisation: str, requests: Sequ
         snapshot: JsonObject = {"id": agent.id, "type": "agent", "version": agent.version, "name": agent.name}
         found[agent.id] = orjson.dumps(clean_object({**snapshot, **agent.definition})).decode()
     return found
+
+
+def _restrict(permissions: JsonObject, config: ResolvedConfig) -> str:
+    """Returns the session's rules with what the parent's agent denies or asks for, for a child with another agent."""
+    own, inherited = read_rules(permissions), read_rules(config.permissions)
+    asked = [rule for rule, policy in config.policies.items() if policy != ALWAYS_ALLOW]
+    deny = [*own.get(PermissionOutcome.DENY, []), *inherited.get(PermissionOutcome.DENY, [])]
+    ask = [*own.get(PermissionOutcome.ASK, []), *inherited.get(PermissionOutcome.ASK, []), *asked]
+    rules = {PermissionOutcome.DENY: deny, PermissionOutcome.ASK: ask}
+    added = {outcome.value: list(dict.fromkeys(texts)) for outcome, texts in rules.items() if texts}
+    return orjson.dumps({**permissions, **added}).decode()
 
 
 def _principal_of(parent: Row) -> Principal:

@@ -31,7 +31,11 @@ class AccountedEnd:
 async def record_member_end(
     connection: Connection, organisation: str, session_id: str, end: SessionEnd
 ) -> AccountedEnd:
-    """Records the end of a member. The caller holds the lock of the member's head."""
+    """Records the end of a member, whose session has ended in this transaction.
+
+    The caller holds the lock of the member's head. This locks the group's row, then the head of the next member if
+    another transaction has not, or the head of the parent.
+    """
     group = await connection.fetchrow(SQL["account_member"], session_id, end.outcome)
     if group is None:
         return AccountedEnd()
@@ -41,7 +45,7 @@ async def record_member_end(
     if group["ended_at"] is None and (ended == group["total"] or is_first_success):
         await connection.execute(SQL["end_group"], group["id"])
         if group["waited_for_by"] is not None:
-            to_wake += await _submit_result(connection, group, session_id, end)
+            to_wake += await _submit_result(connection, group)
     elif group["cancelled_at"] is None and group["ended_at"] is None and _has_waiting_member(group):
         to_wake += await start_next_member(connection, organisation, group["id"])
     positions: Sequence[Position] = ()
@@ -83,18 +87,9 @@ async def start_next_member(connection: Connection, organisation: str, group_id:
     return [session_to_wake(organisation, row["session_id"], row["priority"])]
 
 
-async def load_result(
-    connection: Connection, group: Row, last_ended: tuple[str, SessionEnd] | None = None
-) -> GroupResult:
-    """Loads the result of a group. `last_ended`: the member that ends in this transaction."""
+async def load_result(connection: Connection, group: Row) -> GroupResult:
     rows = await connection.fetch(SQL["group_members"], group["id"], groups.text_limit(group["total"]) + 1)
     found = {row["group_index"]: _load_member(row, group["total"]) for row in rows}
-    if last_ended is not None:
-        session_id, end = last_ended
-        found = {
-            index: _with_end(member, end, group["total"]) if member.session_id == session_id else member
-            for index, member in found.items()
-        }
     deleted = {"outcome": EndOutcome.CANCELLED, "error": "The session was deleted."}
     members = [
         found.get(index) or MemberResult(index=index, session_id="", **deleted)  # type: ignore[arg-type]  # as above
@@ -108,12 +103,10 @@ async def load_result(
     )
 
 
-async def _submit_result(
-    connection: Connection, group: Row, session_id: str, end: SessionEnd
-) -> Sequence[SessionToWake]:
+async def _submit_result(connection: Connection, group: Row) -> Sequence[SessionToWake]:
     """Adds the result of the group to the log of the parent, as the result of the call that waits for it."""
     parent_id, organisation = group["parent_session_id"], group["organisation"]
-    result = await load_result(connection, group, (session_id, end))
+    result = await load_result(connection, group)
     head = await connection.fetchrow(SQL["lock_head"], parent_id, organisation)
     if head is None or head["turn_id"] != group["parent_turn_id"]:
         return ()  # the turn of the parent has ended without the result
@@ -137,20 +130,4 @@ def _load_member(row: Row, total: int) -> MemberResult:
         outcome=outcome,
         text=groups.shorten(row["text"] or "", limit),
         error=None if error is None else groups.shorten(error, limit),
-    )
-
-
-def _with_end(member: MemberResult, end: SessionEnd, total: int) -> MemberResult:
-    error = end.reason or member.error
-    if end.outcome is EndOutcome.COMPLETED or error is None:
-        error = None
-    else:
-        error = groups.shorten(error, groups.text_limit(total))
-    return MemberResult(
-        index=member.index,
-        session_id=member.session_id,
-        name=member.name,
-        outcome=end.outcome,
-        text=member.text,
-        error=error,
     )

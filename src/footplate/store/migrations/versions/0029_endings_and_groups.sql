@@ -1,5 +1,5 @@
 -- In the order in which the API locks them, so that the two do not wait for each other.
-lock table session_heads, sessions in access exclusive mode;
+lock table session_heads, sessions, stretches in access exclusive mode;
 
 -- A session that has ended accepts nothing more. It can be read and forked. `ends_when_done`: it ends by itself when its queue
 -- is empty. A member of a group is the child of a session, or a job of a batch.
