@@ -4,6 +4,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from footplate.testing import text, tool
 from footplate.testing.model_scripts import Request
 from footplate.testing.reply_steps import Step as ReplyStep
 
-SCRIPT: Final = "child"
+_SCRIPT: Final = "child"
 _SECONDS: Final = 0.5
 _UNKNOWN: Final = "The outcome of this call is unknown"
 _FAILED: Final = "The command exited with code 3."
@@ -60,7 +61,7 @@ class _Child:
         return "\n".join(commands)
 
     def definition(self) -> Mapping[str, Any]:
-        work = {"prompt": f"You are child {self.number}. [[script:{SCRIPT}]]"}
+        work = {"prompt": f"You are child {self.number}. [[script:{_SCRIPT}]]"}
         return {"name": f"n{self.number}", **(work if self.is_prompt else {"shell": self.command})}
 
 
@@ -79,7 +80,7 @@ class LargeGroupFindings:
     log_bytes: int
 
 
-def reply_as_child(effects: Path, request: Request) -> Sequence[ReplyStep]:
+def _reply_as_child(effects: Path, request: Request) -> Sequence[ReplyStep]:
     child = _Child(int(find_in_messages(request, r"You are child (\d+)")), effects)
     return [text(child.result)] if request.n else [tool("bash", {"command": child.command})]
 
@@ -94,6 +95,7 @@ class LargeGroup:
 
     async def run(self) -> LargeGroupFindings:
         site = self._site
+        site.model.install(_SCRIPT, partial(_reply_as_child, site.effects))
         processes = site.cluster.alive()
         parent_id = await site.new_session()
         sessions = [child.definition() for child in self._children]

@@ -18,15 +18,17 @@ from footplate.client import AsyncFootplate
 from footplate.client.steps import Step
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import ScriptedModel
-from footplate.testing.model_scripts import Request, Script
+from footplate.testing.model_scripts import Request
 
-PATIENCE: Final = 1800.0
+PATIENCE: Final = 900.0
 _CLEANUP_SECONDS: Final = 30.0
 _SETTINGS: Final = {
     "FOOTPLATE_LEASE": "8",
     "FOOTPLATE_HEARTBEAT_TIMEOUT": "12",
     "FOOTPLATE_SWEEP_INTERVAL": "2",
     "FOOTPLATE_SLOTS": "0",
+    # Commands write to a directory outside of their sessions, which shows how often each one ran.
+    "FOOTPLATE_ENVIRONMENT": "unsandboxed",
     # One run of the parent's workflow, so that its history is complete.
     "FOOTPLATE_LINGER": "7200",
 }
@@ -35,6 +37,7 @@ _SETTINGS: Final = {
 @dataclass(frozen=True, slots=True)
 class ChildSite:
     cluster: Cluster
+    model: ScriptedModel
     sdk: Client
     client: AsyncFootplate
     database: "asyncpg.Pool[asyncpg.Record]"
@@ -76,7 +79,7 @@ class ChildSite:
             return found.state not in {"pending", "running"}
 
         ended = await wait_until(has_ended, PATIENCE)
-        require(holds=ended, otherwise=f"the step {step.id} has not ended after {PATIENCE:.0f} s")
+        require(holds=ended, otherwise=f"a {step.kind} step has not ended after {PATIENCE:.0f} s: {found}")
         return found
 
     async def list_descendants(self, session_id: str) -> Sequence[asyncpg.Record]:
@@ -112,8 +115,8 @@ class ChildSite:
 
 
 @asynccontextmanager
-async def open_site(scripts: Mapping[str, Script], *, max_sessions: int) -> AsyncIterator[ChildSite]:
-    async with ScriptedModel(scripts) as model:
+async def open_site(*, max_sessions: int) -> AsyncIterator[ChildSite]:
+    async with ScriptedModel() as model:
         environment = {
             **_SETTINGS,
             "FOOTPLATE_CHILD_SESSIONS": str(max_sessions),
@@ -126,7 +129,7 @@ async def open_site(scripts: Mapping[str, Script], *, max_sessions: int) -> Asyn
             asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
         ):
             histories = await WorkflowHistories.connect(cluster)
-            site = ChildSite(cluster, sdk, client, database, histories, max_sessions)
+            site = ChildSite(cluster, model, sdk, client, database, histories, max_sessions)
             site.effects.mkdir()
             yield site
 

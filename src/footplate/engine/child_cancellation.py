@@ -32,4 +32,4 @@ class ChildCancellation(Chore):
     async def _notify(self, stopped: StoppedSessions) -> None:
         for session_id in stopped.to_nudge:
             await self._nudge(session_id)
-        await wake_sessions(self._waker, stopped.to_wake)
+        await wake_sessions(self._waker, stopped.to_wake, ends_when_idle=True)
