@@ -18,7 +18,7 @@ from footplate.testing.model_scripts import Request
 from footplate.testing.reply_steps import Step as ReplyStep
 
 _SCRIPT: Final = "child"
-_SECONDS: Final = 0.5
+_SECONDS: Final = 1.0
 _UNKNOWN: Final = "The outcome of this call is unknown"
 _FAILED: Final = "The command exited with code 3."
 
@@ -54,7 +54,7 @@ class _Child:
             *(["touch approved"] if self.needs_approval else []),
             f"echo ran >> {shlex.quote(str(self.effects / str(self.number)))}",
             *(["setsid sleep 3600 > /dev/null 2>&1 & true"] if self.has_background_process else []),
-            f"sleep {_SECONDS}",
+            f"sleep {_SECONDS:g}",
             f"echo {self.result}",
             *(["exit 3"] if self.fails else []),
         ]
