@@ -32,7 +32,7 @@ from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
-from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus, SessionToWake
+from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
@@ -40,7 +40,14 @@ from footplate.store.log import transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
-from footplate.store.log.session_ending import end_session, load_end_request, request_end
+from footplate.store.log.session_ending import (
+    EndedSession,
+    end_member,
+    end_session,
+    load_end_request,
+    request_end,
+    stop_archived_work,
+)
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import files, members, policies, projects
@@ -402,30 +409,40 @@ class UnitOfWork(
             )
         return await self._session(principal, session_id), accepted
 
-    async def archive_session(self, principal: Principal, session_id: str) -> Session:
+    async def archive_session(self, principal: Principal, session_id: str) -> tuple[Session, AcceptedInputs]:
         self._session_id = session_id
         session = await self._lock_session(principal, session_id)
         _ensure_idle(session, "archived")
-        await self._end_member(principal, session, "The session was archived.")
+        ended = await self._end_member(principal, session_id, "The session was archived.")
+        stopped = await stop_archived_work(self._connection, principal, session_id)
         await self._connection.execute(SQL["archive_session"], session_id)
-        return await self._session(principal, session_id)
+        accepted = AcceptedInputs(
+            organisation=principal.organisation,
+            session_id=session_id,
+            positions=[*ended.positions, *stopped],
+            to_wake=ended.to_wake,
+            cancels_children=True,
+        )
+        return await self._session(principal, session_id), accepted
 
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
         session = await self._lock_session(principal, session_id)
         _ensure_idle(session, "deleted")
-        to_wake = await self._end_member(principal, session, "The session was deleted.")
+        ended = await self._end_member(principal, session_id, "The session was deleted.")
         accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
-        accepted = replace(accepted, to_wake=to_wake, cancels_children=True)
+        accepted = replace(
+            accepted,
+            positions=[*ended.positions, *accepted.positions],
+            to_wake=ended.to_wake,
+            cancels_children=True,
+        )
         if not await delete_session_rows(self._connection, principal.organisation, session_id):
             self.deleted.append((principal.organisation, session_id))
         return accepted
 
-    async def _end_member(self, principal: Principal, session: Session, reason: str) -> Sequence[SessionToWake]:
-        """Ends a session that belongs to a group, so that the group does not wait for it. Returns those to wake."""
-        if session.group_id is None or session.end is not None:
-            return ()
+    async def _end_member(self, principal: Principal, session_id: str, reason: str) -> EndedSession:
         end = SessionEnd(outcome=EndOutcome.CANCELLED, reason=reason, ended_by=principal.id)
-        return (await end_session(self._connection, principal.organisation, session.id, end)).to_wake
+        return await end_member(self._connection, principal.organisation, session_id, end)
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from footplate.domain import ids
-from footplate.domain.errors import Fenced, InvalidRequest
+from footplate.domain.errors import Conflict, Fenced, InvalidRequest
 from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
@@ -15,13 +15,13 @@ from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
-from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, WaitFor
+from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, StepState, WaitFor
 from footplate.domain.sessions.turns import TurnStatus, session_to_wake
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.group_cancellation import GroupCancellation
 
-from .cell import COMPLETED, Cell, awaiting, interrupt, text_of, tool_result_for, types
+from .cell import COMPLETED, Cell, awaiting, custom_tool_call, interrupt, text_of, tool_result_for, types
 
 FAILED = replace(COMPLETED, step_failed=True, error_message="The command exited with code 1.", text="wrong")
 
@@ -203,6 +203,111 @@ async def test_message_of_a_call_is_sent_once(cell: Cell, principal: Principal) 
         await store(cell).send_message(claim, child_id, "hurry", "call_1")
     sent = types(await cell.positions(child_id, principal)).count(events.USER_MESSAGE)
     assert sent == 1
+
+
+async def test_turn_that_has_ended_is_not_retried(cell: Cell, principal: Principal) -> None:
+    _, _, group = await start(cell, principal, 1)
+    child = await cell.claim(group.session_ids[0], principal)
+    await cell.turns.finish(child, COMPLETED)
+    with pytest.raises(Fenced):
+        await cell.turns.reschedule(child, "unknown_error", "The database does not respond.")
+    with pytest.raises(Fenced):
+        await cell.turns.finish(child, FAILED)
+    assert (await cell.head(child.session_id))["status"] == "terminated"
+    assert types(await cell.positions(child.session_id, principal))[-1] == events.STATUS_TERMINATED
+
+
+async def test_interrupt_that_arrives_while_the_turn_is_parked_on_a_group_is_obeyed(
+    cell: Cell, principal: Principal
+) -> None:
+    parent_id = await cell.session(principal, "go")
+    claim = await cell.claim(parent_id, principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
+    await cell.turns.append(claim, [call])
+    group, _ = await store(cell).spawn(claim, call.id, requests(1))
+    assert await store(cell).wait(claim, call.id, group.id) is None
+    await cell.send(principal, parent_id, interrupt())
+    finished = await cell.turns.finish(claim, awaiting(call))
+    assert finished.has_more
+    resumed = await cell.claim(parent_id, principal)
+    assert resumed.turn_id == claim.turn_id
+    assert (await cell.turns.claim_interrupts(resumed))[0]
+    await cell.turns.finish(resumed, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned()
+    assert (await cell.head(group.session_ids[0]))["status"] == "terminated"
+
+
+async def test_interrupt_of_a_turn_that_waits_for_a_client_does_not_cancel_its_children(
+    cell: Cell, principal: Principal
+) -> None:
+    parent_id = await cell.session(principal, "go")
+    claim = await cell.claim(parent_id, principal)
+    spawned, waited, asked = custom_tool_call(), custom_tool_call(), custom_tool_call()
+    await cell.turns.append(claim, [spawned, waited, asked])
+    running = [(await store(cell).spawn(claim, call.id, requests(1)))[0] for call in (spawned, waited)]
+    assert await store(cell).wait(claim, waited.id, running[1].id) is None
+    await cell.turns.finish(claim, awaiting(waited, asked))
+    accepted = await cell.send(principal, parent_id, interrupt())
+    assert not accepted.cancels_children
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned()
+    assert [(await cell.head(group.session_ids[0]))["status"] for group in running] == ["idle", "idle"]
+    await cell.send(principal, parent_id, tool_result_for(asked.id))
+    await cell.expect_nothing_to_claim(parent_id, principal)
+    accepted = await cell.send(principal, parent_id, interrupt())
+    assert accepted.cancels_children
+
+
+@pytest.mark.requirement("O5")
+async def test_archived_parent_stops_and_its_children_are_cancelled(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    async with cell.units.unit(principal, None) as unit:
+        _, accepted = await unit.archive_session(principal, claim.session_id)
+    assert accepted.cancels_children
+    await GroupCancellation(cell.database, cell.objects).cancel_abandoned(claim.session_id)
+    (child_id,) = group.session_ids
+    assert (await cell.head(child_id))["status"] == "terminated"
+    await cell.expect_nothing_to_claim(claim.session_id, principal)
+    (turn,) = await cell.rows("turns", claim.session_id)
+    assert turn["status"] == "interrupted"
+
+
+async def test_child_ends_when_its_last_step_is_removed(cell: Cell, principal: Principal) -> None:
+    parent = await cell.claim(await cell.session(principal, "go"), principal)
+    (request,) = requests(1)
+    two_steps = replace(request, steps=request.steps * 2)
+    group, _ = await store(cell).spawn(parent, "sevt_1", [two_steps, request])
+    first, second = group.session_ids
+    claim = await cell.claim(first, principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.change_playback(principal, first, "pause")
+    await cell.turns.finish(claim, COMPLETED)
+    for child_id, outcome in ((first, EndOutcome.COMPLETED), (second, EndOutcome.CANCELLED)):
+        pending = await cell.reads.steps(principal, child_id, states=(StepState.PENDING,), limit=10, after=None)
+        async with cell.units.unit(principal, None) as unit:
+            _, accepted = await unit.remove_step(principal, child_id, pending[0].id)
+        assert accepted.wake or (await cell.head(child_id))["wake"]
+        await cell.expect_nothing_to_claim(child_id, principal)
+        end = (await cell.reads.session(principal, child_id)).end
+        assert end is not None
+        assert end.outcome is outcome
+
+
+async def test_waiting_member_cannot_be_paused_and_counts_when_a_client_plays_it(
+    cell: Cell, principal: Principal
+) -> None:
+    _, _, group = await start(cell, principal, 3, max_running=1)
+    first, second, third = group.session_ids
+    with pytest.raises(Conflict, match="cannot be paused"):
+        async with cell.units.unit(principal, None) as unit:
+            await unit.change_playback(principal, second, "pause")
+    async with cell.units.unit(principal, None) as unit:
+        _, accepted = await unit.change_playback(principal, second, "play")
+    assert accepted.wake
+    cancellation = GroupCancellation(cell.database, cell.objects)
+    assert not await cancellation.fill_groups()
+    assert await run(cell, principal, first) == [third]
+    assert await run(cell, principal, second) == []
+    assert not await cancellation.fill_groups()
 
 
 async def test_message_and_wait_of_a_lost_attempt_are_refused(cell: Cell, principal: Principal) -> None:

@@ -223,6 +223,64 @@ async def test_a_step_can_end_the_session(cell: Cell, principal: Principal, outc
     assert found[0] == expected
 
 
+async def test_an_interrupted_step_does_not_end_the_session(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", ends_session=True)
+    await cell.turns.finish(await cell.claim(session_id, principal), INTERRUPTED)
+    assert await outcome_of(cell, principal, session_id) is None
+
+
+@pytest.mark.parametrize("on_failure", [OnFailure.STOP, OnFailure.CONTINUE])
+@pytest.mark.parametrize("ends_when_done", [False, True])
+async def test_a_step_whose_condition_fails_ends_the_session(
+    cell: Cell, principal: Principal, on_failure: OnFailure, *, ends_when_done: bool
+) -> None:
+    session_id = await cell.session(principal, ends_when_done=ends_when_done)
+    condition = "steps.missing.exit_code == 0"
+    await add(cell, principal, session_id, "a", ends_session=True, condition=condition, on_failure=on_failure)
+    await add(cell, principal, session_id, "b")
+    found = await cell.expect_nothing_to_claim(session_id, principal)
+    assert types(found.positions)[-1] == events.STATUS_TERMINATED
+    outcome, reason = await outcome_of(cell, principal, session_id) or ("", "")
+    assert outcome == "failed"
+    assert "missing" in (reason or "")
+
+
+async def test_a_message_that_ends_a_waiting_step_does_not_end_the_session(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, ends_when_done=True)
+    await add(cell, principal, session_id, "a", "b")
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    await cell.send(principal, session_id, "Do something else.")
+    queued = await cell.reads.steps(principal, session_id, states=(StepState.PENDING,), limit=10, after=None)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.move_step(principal, session_id, queued[-1].id, before=queued[0].id)
+    await cell.turns.finish(await cell.claim(session_id, principal), FAILED_COMMAND)
+    assert await outcome_of(cell, principal, session_id) is None  # paused: a person plays it or removes the step
+    async with cell.units.unit(principal, None) as unit:
+        await unit.change_playback(principal, session_id, "play")
+    await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
+    assert await outcome_of(cell, principal, session_id) == ("completed", None)
+
+
+async def test_archiving_ends_the_open_turn_and_cancels_the_queue(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "a", "b")
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    async with cell.units.unit(principal, None) as unit:
+        _, accepted = await unit.archive_session(principal, session_id)
+    assert [position.event.body.get("error_message") for position in accepted.positions][-2:] == [
+        "The session was archived.",
+        "The session was archived before it ran.",
+    ]
+    await cell.expect_nothing_to_claim(session_id, principal)
+
+
 async def test_an_ended_session_can_be_forked_delivered_archived_and_deleted(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "work", ends_when_done=True)
     await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
@@ -231,7 +289,7 @@ async def test_an_ended_session_can_be_forked_delivered_archived_and_deleted(cel
     await cell.send(principal, fork.id, "go on")
     await cell.turns.finish(await cell.claim(fork.id, principal), COMPLETED)
     async with cell.units.unit(principal, None) as unit:
-        archived = await unit.archive_session(principal, session_id)
+        archived, _ = await unit.archive_session(principal, session_id)
     assert archived.archived_at is not None
     await cell.delete(principal, session_id)
 

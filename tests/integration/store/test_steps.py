@@ -402,6 +402,18 @@ async def test_an_interrupt_cancels_a_step_that_waits(cell: Cell, principal: Pri
     assert not (await cell.send(principal, session_id, interrupt())).wake
 
 
+async def test_an_interrupt_that_arrives_while_a_step_parks_is_obeyed(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await add(cell, principal, session_id, "build")
+    claim = await cell.claim(session_id, principal)
+    call = custom_tool_call()
+    await cell.turns.append(claim, [call])
+    await cell.send(principal, session_id, interrupt())
+    assert (await cell.turns.finish(claim, awaiting(call))).has_more
+    resumed = await cell.claim(session_id, principal)
+    assert (resumed.turn_id, (await cell.turns.claim_interrupts(resumed))[0]) == (claim.turn_id, True)
+
+
 async def test_an_interrupt_does_not_end_a_message_that_waits(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "go")
     claim = await cell.claim(session_id, principal)

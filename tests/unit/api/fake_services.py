@@ -521,10 +521,10 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
             self._world.sessions[session_id] = session
         return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
-    async def archive_session(self, principal: Principal, session_id: str) -> Session:
-        session = await self._idle(principal, session_id)
-        self._world.sessions[session_id] = replace(session, archived_at=self._world.now())
-        return self._world.sessions[session_id]
+    async def archive_session(self, principal: Principal, session_id: str) -> tuple[Session, AcceptedInputs]:
+        session = replace(await self._idle(principal, session_id), archived_at=self._world.now())
+        self._world.sessions[session_id] = session
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id)
 
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs:
         del self._world.sessions[(await self._idle(principal, session_id)).id]

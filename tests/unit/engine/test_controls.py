@@ -33,3 +33,14 @@ async def test_an_interrupt_found_by_a_renewal_before_the_turn_listens_is_handle
     held = HeldTurn(claim, deadline=float("inf"), control_seq=7)
     async with controls.watching(held):
         await asyncio.wait_for(controls.interrupt.wait(), 30)
+
+
+async def test_an_interrupt_of_a_waiting_turn_is_known_before_the_harness_starts() -> None:
+    for claim, is_interrupted in (
+        (replace(CLAIM, attempt=2, control_seq=7, controls_seq=5), True),
+        (replace(CLAIM, attempt=2, control_seq=4, controls_seq=5), False),
+    ):
+        given = Interrupted()
+        controls = ControlInputs(cast("TurnStore", given), cast("Nudges", given), claim, cast("LiveTurn", given))
+        await controls.check_earlier_interrupts()
+        assert controls.interrupt.is_set() is is_interrupted

@@ -111,7 +111,7 @@ class AcceptedInputs:
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
     to_wake: Sequence[SessionToWake] = ()
-    """Organisation and id of other sessions that have work because this one has ended."""
+    """Organisation and id of other sessions that have work now."""
     cancelled_group: str | None = None
     """The batch whose remaining jobs are to be ended."""
     cancels_children: bool = False
@@ -319,7 +319,9 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
     ) -> tuple[Session, AcceptedInputs]:
         """End the session, or ask its running turn to stop and to end it. Repeating the same request is safe."""
 
-    async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
+    async def archive_session(self, principal: Principal, session_id: str) -> tuple[Session, AcceptedInputs]:
+        """Archive the session. Its open turn and pending steps end."""
+
     async def delete_session(self, principal: Principal, session_id: str) -> AcceptedInputs: ...
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs: ...
 

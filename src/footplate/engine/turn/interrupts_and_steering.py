@@ -44,6 +44,11 @@ class ControlInputs:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
 
+    async def check_earlier_interrupts(self) -> None:
+        """Set `interrupt` before the harness starts, if the turn was interrupted while it waited."""
+        if self._claim.attempt > 1 and self._claim.control_seq >= self._claim.controls_seq:
+            await self._check()
+
     def thread_interrupt(self, thread_id: str) -> asyncio.Event:
         """Return the event that is set when only this thread of a subagent is interrupted."""
         if thread_id not in self._thread_interrupts:
@@ -69,17 +74,19 @@ class ControlInputs:
             await self._check_requested.wait()
             self._check_requested.clear()
             try:
-                is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
-                threads = await self._turns.interrupted_threads(self._claim) if self._thread_interrupts else ()
+                await self._check()
             except FootplateError as error:
                 log.warning(
                     "could not check for interrupts; will retry", action="turn.controls_failed", reason=error.message
                 )
                 await asyncio.sleep(0.5)
                 self._check_requested.set()
-                continue
-            await self._live.publish(positions)
-            for thread_id in threads:
-                self.thread_interrupt(thread_id).set()
-            if is_interrupted:
-                self.interrupt.set()
+
+    async def _check(self) -> None:
+        is_interrupted, positions = await self._turns.claim_interrupts(self._claim)
+        threads = await self._turns.interrupted_threads(self._claim) if self._thread_interrupts else ()
+        await self._live.publish(positions)
+        for thread_id in threads:
+            self.thread_interrupt(thread_id).set()
+        if is_interrupted:
+            self.interrupt.set()

@@ -324,6 +324,7 @@ class _Turn:
         if claim.config.projects and isinstance(resources.environment, LazyEnvironment):
             resources.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
         context, hooks = await self._build_context(resources)
+        await self._controls.check_earlier_interrupts()
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_lost = task.cancel
         async with self._controls.watching(self._held):

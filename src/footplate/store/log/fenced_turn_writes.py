@@ -24,7 +24,7 @@ from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
 from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
-from footplate.domain.sessions.steps import MESSAGE, StepEnd, decide_end
+from footplate.domain.sessions.steps import INTERRUPTED_WHILE_WAITING, MESSAGE, StepEnd, decide_end
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
@@ -145,9 +145,11 @@ class Turns:
                     positions, more = done
                     return positions
             async with connection.transaction():
-                late_interrupts, end_request = await self._claim_late_interrupts(connection, claim)
+                late_interrupts, must_stop, end_request = await self._claim_late_interrupts(connection, claim)
                 positions = [*late_interrupts]
                 remaining = await find_unresolved_calls(connection, claim.session_id, claim.first_seq, outcome.pending)
+                obeys = must_stop and await _obeys_interrupts(connection, claim, remaining)
+                remaining = [] if obeys else remaining
                 final_outcome = replace(outcome, pending=tuple(remaining))
                 continues = outcome.status is TurnStatus.AWAITING and not remaining
                 new = (
@@ -159,18 +161,14 @@ class Turns:
                     positions += await end_claimed_step(connection, claim, step, end)
                 if outputs is not None and limits is not None:
                     await apply_output_changes(connection, limits, claim, outputs, ends_turn=True)
-                found = await connection.fetchval(
-                    SQL["end_turn"],
-                    claim.session_id,
-                    claim.epoch,
-                    claim.turn_id,
-                    outcome.status,
-                    _result_json(final_outcome),
-                    outcome.status is not TurnStatus.AWAITING,
-                    continues,
-                    end.state,
+                more = _ensure_open(
+                    claim,
+                    await connection.fetchval(
+                        SQL["end_turn"],
+                        *(claim.session_id, claim.epoch, claim.turn_id, outcome.status, _result_json(final_outcome)),
+                        *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys),
+                    ),
                 )
-                more = bool(found)
                 ended = await end_after_turn(connection, claim, outcome, end, end_request)
                 if ended is not None:
                     more = False
@@ -213,7 +211,8 @@ class Turns:
             async with connection.transaction():
                 positions = await append_batch(connection, self._objects, claim, AppendBatch(new))
                 await connection.execute(SQL["fail_once"], claim.session_id, claim.turn_id)
-                await connection.execute(SQL["park_head"], claim.session_id, claim.epoch)
+                arguments = claim.session_id, claim.epoch, claim.turn_id
+                _ensure_open(claim, await connection.fetchval(SQL["park_head"], *arguments))
                 return positions
 
         return await self._commit_with_retries(commit, claim, new)
@@ -352,8 +351,7 @@ class Turns:
         """
         rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
         positions = await self._append_interrupts(None, claim, rows)
-        whole_turn = {None, threads.primary_id(claim.session_id)}
-        if any(row["body"].get(threads.THREAD_ID) in whole_turn for row in rows):
+        if _stop_whole_turn(claim, rows):
             return True, positions
         # A step is interrupted only by a message that was sent while it ran, not by one behind it in the queue.
         since = claim.controls_seq if claim.step is None else claim.first_seq
@@ -366,17 +364,18 @@ class Turns:
 
     async def _claim_late_interrupts(
         self, connection: Connection, claim: Claim
-    ) -> tuple[Sequence[Position], JsonObject | None]:
-        """Consumes interrupts that arrived while the turn was ending, although nothing remains to be stopped. Also
-        returns how the session ends with the turn, if a client asked for that.
+    ) -> tuple[Sequence[Position], bool, JsonObject | None]:
+        """Consumes interrupts that arrived while the turn was ending. Also returns whether one stops the whole turn,
+        and how the session ends with the turn, if a client asked for that.
         """
         head = await connection.fetchrow(SQL["lock_epoch"], claim.session_id, claim.epoch)
         if head is None:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
         if head["control_seq"] < claim.controls_seq:
-            return (), head["end_request"]
+            return (), False, head["end_request"]
         rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq, claim.turn_id)
-        return await self._append_interrupts(connection, claim, rows), head["end_request"]
+        positions = await self._append_interrupts(connection, claim, rows)
+        return positions, _stop_whole_turn(claim, rows), head["end_request"]
 
     async def _append_interrupts(
         self, connection: Connection | None, claim: Claim, rows: Sequence[Row]
@@ -423,6 +422,28 @@ class Turns:
 
     async def _load_body(self, inline: JsonObject, key: str | None) -> JsonObject:
         return await self._objects.load_body(key) if key else inline
+
+
+def _ensure_open(claim: Claim, found: object) -> bool:
+    """Raises `Fenced` if a write found no open turn. Returns the value that it found."""
+    if found is None:
+        raise Fenced(f"The turn {claim.turn_id} has ended.")
+    return bool(found)
+
+
+async def _obeys_interrupts(connection: Connection, claim: Claim, pending: Sequence[str]) -> bool:
+    """Whether a turn that would wait for these calls obeys interrupts instead: it waits for other sessions, or is a
+    step without a model. The next claim resumes it.
+    """
+    if claim.step is not None and claim.step.definition.kind in INTERRUPTED_WHILE_WAITING:
+        return bool(pending)
+    return bool(await connection.fetchval(SQL["waits_for_group"], claim.session_id, claim.turn_id, pending))
+
+
+def _stop_whole_turn(claim: Claim, interrupts: Sequence[Row]) -> bool:
+    """Returns whether one of the interrupts names no thread of a subagent."""
+    whole_turn = {None, threads.primary_id(claim.session_id)}
+    return any(row["body"].get(threads.THREAD_ID) in whole_turn for row in interrupts)
 
 
 def _result_json(outcome: TurnOutcome) -> JsonObject:

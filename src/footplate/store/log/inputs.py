@@ -158,10 +158,10 @@ async def _load_pending_calls(
 
 
 async def _waits_for_group(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:
-    """Whether an interrupt among the inputs meets a turn that waits for a group of sessions."""
+    """Whether an interrupt among the inputs meets a turn that waits for groups of sessions, and for nothing else."""
     if not _interrupts_parked_turn(head, inputs):
         return False
-    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"]))
+    return bool(await connection.fetchval(SQL["waits_for_group"], head["session_id"], head["turn_id"], None))
 
 
 async def _waits_in_step(connection: Connection, head: Row, inputs: Sequence[Input]) -> bool:

@@ -201,6 +201,11 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         head = await self._lock_queue(principal, session_id)
         old = load_playback(head)
         new = Playback() if action == "play" else Playback(playing=False, reason=PauseReason.REQUESTED)
+        if old.reason is PauseReason.GROUP and action == "pause":
+            raise Conflict(
+                f"Session {session_id!r} waits until other sessions of its group have ended, so it cannot be paused.",
+                help_text="Pause it when it has started, or end it.",
+            )
         if action == "next":
             if old.playing:
                 raise Conflict(f"Session {session_id!r} is playing.", help_text="Pause it before you step through it.")
@@ -210,6 +215,8 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         if new == old:
             return new, await self._wake(principal, head, ())
         positions = await self._set_playback(principal, session_id, new)
+        if old.reason is PauseReason.GROUP and new.playing:
+            await self._connection.execute(SQL["count_started_member"], session_id)
         return new, await self._wake(principal, head, positions)
 
     async def _lock_queue(self, principal: Principal, session_id: str) -> Row:

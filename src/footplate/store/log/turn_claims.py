@@ -20,6 +20,7 @@ from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Author
 from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events, steps
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import ClaimedStep, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus, WhenBusy
@@ -29,7 +30,7 @@ from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
 from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.fork_history import ForkHistory
-from footplate.store.log.session_ending import end_unstarted_work
+from footplate.store.log.session_ending import end_session, end_unstarted_work
 from footplate.store.log.step_queue import (
     end_superseded_step,
     end_unstarted_step,
@@ -130,7 +131,9 @@ class Claims:
                 await connection.execute(SQL["wait_for_retry"], session_id, head["epoch"], found.retry_after)
             elif head["ends_when_done"]:
                 ended = await end_unstarted_work(connection, organisation, session_id, found.positions)
-                found = replace(found, positions=[*found.positions, *ended.positions], to_wake=ended.to_wake)
+                found = replace(
+                    found, positions=[*found.positions, *ended.positions], to_wake=[*found.to_wake, *ended.to_wake]
+                )
         elif limits is not None and head["old_status"] == "idle":
             await check_turn_slots(connection, limits, session_id, head["old_wake_at"])
         return found
@@ -198,6 +201,11 @@ class Claims:
                     connection, organisation, session_id, claimed, *early_end
                 )
                 positions += ended
+                step_end, reason = early_end
+                if claimed.definition.ends_session and step_end.state is StepState.FAILED:
+                    end = SessionEnd(outcome=EndOutcome.FAILED, reason=reason)
+                    session = await end_session(connection, organisation, session_id, end)
+                    return NothingToClaim([*positions, *session.positions], to_wake=session.to_wake)
                 if not may_continue:
                     break
                 continue
@@ -436,6 +444,7 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Seque
         True,
         False,
         StepState.COMPLETED if step is None else StepState.CANCELLED,
+        False,
     )
     if step is None:
         return ()

@@ -82,9 +82,10 @@ class FileUnitOfWork(LimitUnitOfWork, FileUnit):
         if row is None:
             raise NotFound("session", session_id)
         if row["archived_at"] is not None or row["ended_at"] is not None:
-            state = "is archived" if row["ended_at"] is None else "has ended"
+            has_ended = row["ended_at"] is not None
             raise InvalidRequest(
-                f"Session {session_id!r} {state} and cannot be changed.", help_text="Create a new session."
+                f"Session {session_id!r} {'has ended' if has_ended else 'is archived'} and cannot be changed.",
+                help_text=f"Fork it to go on: `footplate fork {session_id}`." if has_ended else "Create a new session.",
             )
         new = change(row["resources"])
         await self._connection.execute(SQL["update_resources"], session_id, [*new])

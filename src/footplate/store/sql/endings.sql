@@ -18,7 +18,7 @@ with cancelled as (
 )
 select event_id from cancelled order by sort_key
 
--- name: end_session
+-- name: mark_ended
 -- The epoch is raised if the session had an open turn ($6), so a worker that still has it is refused.
 with asks as (
     update approvals set closed_at = now() where session_id = $1 and closed_at is null
@@ -32,13 +32,14 @@ update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_b
 where id = $1 and organisation = $5
 
 -- name: finished_work
--- How the last turn of a session and its step ended, if nothing else can run: no step is pending, or a failed step has paused
--- the session. A session that was paused by a client waits to be played.
-select h.pause_reason, t.result ->> 'error' as error, s.state
+-- How the last turn of a session and its step ended, if nothing else can run: no step is pending, or this step has paused the
+-- session. A session with pending steps that was paused by a client, or by a message that ended a step, waits to be played.
+-- Without a turn, the last step counts that did not run.
+select coalesce(t.result ->> 'error', s.error_message) as error, s.state
 from session_heads h
 left join lateral (select * from turns where session_id = h.session_id order by id desc limit 1) t on true
-left join steps s on s.session_id = h.session_id and s.position = t.position
+join steps s on s.session_id = h.session_id and s.position = coalesce(t.position, (
+    select position from steps where session_id = $1 and state <> 'pending' order by sort_key desc limit 1))
 where h.session_id = $1 and h.turn_id is null and h.status <> 'terminated'
-  and exists (select from steps where session_id = $1)
-  and (h.pause_reason = 'step_failed' or not exists (
+  and (h.pause_reason = 'step_failed' and s.definition is not null and s.state in ('failed', 'cancelled') or not exists (
       select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'))

@@ -16,7 +16,11 @@ where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
 for update of h for share of s
 
 -- name: waits_for_group
-select exists (select from session_groups where parent_session_id = $1 and parent_turn_id = $2 and ended_at is null)
+-- Whether a turn waits for groups that have not ended, and for nothing else. $3: the calls that it waits for, if it is not parked yet.
+select coalesce(bool_or(g.ended_at is null), false) and bool_and(g.id is not null)
+from unnest(coalesce($3::text[], array(
+    select json_array_elements_text(result -> 'pending') from turns where session_id = $1 and id = $2))) as call (id)
+left join session_groups g on g.parent_session_id = $1 and g.parent_turn_id = $2 and g.waited_for_by = call.id
 
 -- name: group_by_call
 select g.id, array(select s.id from sessions s where s.group_id = g.id order by s.group_index) as session_ids,
@@ -146,6 +150,10 @@ update session_heads h set playing = true, pause_reason = null, wake = true, wak
 where h.session_id = next.session_id
 returning h.session_id, h.priority
 
+-- name: count_started_member
+-- A client has started a member before its place was free.
+update session_groups g set started = started + 1 from sessions s where s.id = $1 and g.id = s.group_id
+
 -- name: end_group
 update session_groups
 set ended_at = now(),
@@ -190,21 +198,28 @@ order by h.playing, s.group_index
 
 -- name: abandoned_groups
 -- Groups with members that have not ended although nothing waits for them: the group was cancelled or has its result, the
--- parent's turn has ended, or was interrupted while it waited.
+-- parent's turn has ended, or was interrupted while it waited, or the parent was archived. Members that end with their running
+-- turn need nothing more.
 select g.id from session_groups g
 left join session_heads h on h.session_id = g.parent_session_id
+left join sessions p on p.id = g.parent_session_id
 left join turns t on t.session_id = g.parent_session_id and t.id = g.parent_turn_id
 where g.completed + g.failed + g.cancelled < g.total
   and ($1::text is null or g.parent_session_id = $1)
   and (g.cancelled_at is not null or g.ended_at is not null or h.turn_id is distinct from g.parent_turn_id
-       or t.status = 'awaiting_tool_results' and h.control_seq >= t.controls_seq)
+       or p.archived_at is not null
+       or t.status = 'awaiting_tool_results' and h.control_seq >= t.controls_seq and g.waited_for_by is not null)
+  and exists (select from sessions s join session_heads m on m.session_id = s.id
+              where s.group_id = g.id and s.ended_at is null and s.archived_at is null and m.end_request is null)
 limit 100
 
 -- name: groups_with_room
 -- Groups in which fewer members run than may, because one that should have started was locked.
-select id from session_groups
-where completed + failed + cancelled < total and cancelled_at is null and ended_at is null
-  and started < total and started - completed - failed - cancelled < max_running
+select g.id from session_groups g
+where g.completed + g.failed + g.cancelled < g.total and g.cancelled_at is null and g.ended_at is null
+  and g.started < g.total and g.started - g.completed - g.failed - g.cancelled < g.max_running
+  and exists (select from sessions s join session_heads m on m.session_id = s.id
+              where s.group_id = g.id and s.ended_at is null and m.pause_reason = 'group' and not m.playing)
 limit 100
 
 -- name: lock_group

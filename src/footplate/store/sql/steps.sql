@@ -61,13 +61,19 @@ select playing, next_steps, pause_reason from session_heads where session_id = $
 update session_heads set playing = $2, next_steps = $3, pause_reason = $4 where session_id = $1
 
 -- name: wake_queue
--- Wakes an idle session that may start a step and has one, or whose turn waits: the claim decides. A running one looks at its
--- queue when the turn ends.
-with head as (
-    update session_heads h set wake = true, wake_at = coalesce(h.wake_at, now()), waits_for = null
-    where session_id = $1 and status = 'idle' and (playing or next_steps > 0) and exists (
+-- Wakes an idle session that may start a step and has one, or whose turn waits, or that ends because its last step was removed:
+-- the claim decides. A running one looks at its queue when the turn ends.
+with queue as (
+    select exists (
         select from steps q
-        where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending')
+        where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending') as has_steps,
+        s.ends_when_done and h.turn_id is null and exists (select from steps where session_id = $1) as ends_without
+    from session_heads h join sessions s on s.id = h.session_id where h.session_id = $1
+), head as (
+    update session_heads h set wake = true, wake_at = coalesce(h.wake_at, now()), waits_for = null
+    from queue
+    where session_id = $1 and status = 'idle'
+      and case when queue.has_steps then playing or next_steps > 0 else queue.ends_without end
     returning session_id, organisation, wake
 ), active as (
     insert into active_sessions (session_id, organisation) select session_id, organisation from head where wake

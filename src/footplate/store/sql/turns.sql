@@ -151,12 +151,12 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 -- name: end_turn
 -- Ends or parks a turn. The caller holds the head's lock and has appended the last events in the same transaction. Returns
 -- whether the session has more work, and sets the wake flag if so: if Temporal loses its state now, the sweep finds the
--- session. A parked turn whose results have all arrived already is not idle: the next claim resumes it. A parked turn that
--- resumes obeys only interrupts that arrived after it was parked.
+-- session. A parked turn whose results have all arrived already, or that was interrupted while it was parked ($9), is not idle:
+-- the next claim resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked, and that one.
 with turn as (
     update turns
     set status = $4, result = $5, ended_at = case when $6 then now() end,
-        controls_seq = case when $6 then controls_seq else (select seq + 1 from session_heads where session_id = $1) end
+        controls_seq = case when $6 or $9 then controls_seq else (select seq + 1 from session_heads where session_id = $1) end
     where session_id = $1 and id = $3
     returning position, started_at
 ), step as (
@@ -168,11 +168,11 @@ update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
-    (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
+    (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or $9 or exists (
         select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
     ) and (h.playing or h.next_steps > 0) as more) work)
 from turn
-where h.session_id = $1 and h.epoch = $2
+where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
 returning h.wake as more
 
 -- name: finish_turn
@@ -186,7 +186,7 @@ with head as (
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
             select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
         ) and (h.playing or h.next_steps > 0) as more) work)
-    where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11 and end_request is null
+    where session_id = $1 and organisation = $2 and epoch = $3 and turn_id = $4 and control_seq < $11 and end_request is null
     returning seq, entries, wake
 ), turn as (
     update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
@@ -213,7 +213,8 @@ update turns set result = $3 where session_id = $1 and id = $2
 -- name: park_head
 update session_heads
 set status = 'rescheduling', holder = null, active_seconds = active_seconds + extract(epoch from now() - claimed_at)
-where session_id = $1 and epoch = $2
+where session_id = $1 and epoch = $2 and turn_id = $3
+returning session_id
 
 -- name: hand_over
 -- Releases the turn at a safe point, when all of its commands have ended, so the next worker need not wait.

@@ -199,7 +199,8 @@ async def archive_session(request: Request, session_id: str, principal: Caller) 
     raw = await read_empty_body(request)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        return sessions.serialize_session(await unit.archive_session(principal, session_id)), None
+        session, accepted = await unit.archive_session(principal, session_id)
+        return sessions.serialize_session(session), accepted
 
     return await execute_change(request, principal, raw, work)
 
