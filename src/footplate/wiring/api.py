@@ -110,7 +110,10 @@ async def run(settings: Settings) -> None:
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
             notifier=_Notifier(
-                live, nudger, waker, ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge)
+                live,
+                nudger,
+                waker,
+                ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish),
             ),
             tails=hub,
             feeds=feeds,
