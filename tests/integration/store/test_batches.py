@@ -81,6 +81,7 @@ async def test_each_job_is_a_background_session_that_ends_with_its_work(cell: Ce
     session = await cell.reads.session(principal, first)
     assert (session.mode, session.ends_when_done, session.title) == (Mode.BACKGROUND, True, "first")
     assert session.metadata == {"a": "b"}
+    assert (await cell.reads.session(principal, second)).title == "job-1"
     found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=-1, lost_for=60, limit=1000)
     assert {(principal.organisation, session_id, 5) for session_id in (first, second)} <= {*found}
     await _run(cell, principal, first)

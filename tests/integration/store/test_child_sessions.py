@@ -96,6 +96,21 @@ async def test_members_run_a_few_at_a_time_and_the_parent_gets_one_result(cell: 
     assert text_of(submitted[0]).startswith("3 of 4 sessions completed.")
 
 
+async def test_the_output_of_a_check_is_not_the_text_of_a_session(cell: Cell, principal: Principal) -> None:
+    claim = await cell.claim(await cell.session(principal, "go"), principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
+    await cell.turns.append(claim, [call])
+    (request,) = requests(1)
+    check = replace(request.steps[0], ends_session=True, is_check=True)
+    group, _ = await store(cell).spawn(claim, call.id, [replace(request, steps=(*request.steps, check))])
+    await run(cell, principal, group.session_ids[0], replace(COMPLETED, text="I say 1."))
+    await run(cell, principal, group.session_ids[0], FAILED)
+    result = await store(cell).wait(claim, call.id, group.id)
+    assert result is not None
+    (member,) = result.members
+    assert (member.outcome, member.text, member.error) == (EndOutcome.FAILED, "I say 1.", FAILED.error_message)
+
+
 async def test_repeated_call_finds_its_group(cell: Cell, principal: Principal) -> None:
     claim, call, group = await start(cell, principal, 3)
     await cell.send(principal, claim.session_id, interrupt())

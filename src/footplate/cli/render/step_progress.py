@@ -38,7 +38,7 @@ class StepProgressView:
         details = [
             step_tables.format_duration(step),
             step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
-            result.text.partition("\n")[0] if result is not None and step.kind in {"prompt", "parallel"} else "",
+            result.text.partition("\n")[0] if result is not None and _shows_text(step) else "",
         ]
         self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)
         last_error = (result.stderr if result is not None and step.state == "failed" else "").strip().splitlines()
@@ -81,6 +81,11 @@ class StepProgressView:
 
     def _count(self, number: int) -> str:
         return f"{number:>{len(str(self._total))}}/{self._total}"
+
+
+def _shows_text(step: Step) -> bool:
+    """Whether the text of the result says more than the error of the step."""
+    return step.kind == "prompt" or (step.kind == "parallel" and not step_tables.describe_failure(step))
 
 
 class QuietProgressView(StepProgressView):

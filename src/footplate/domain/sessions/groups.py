@@ -53,7 +53,7 @@ class MemberResult:
     outcome: EndOutcome | None = None
     """None: it has not ended."""
     text: str = ""
-    """The result of its last turn: the last message of the agent, or the output of a command."""
+    """The result of its last turn before the check: the last message of the agent, or the output of a command."""
     error: str | None = None
 
     @property

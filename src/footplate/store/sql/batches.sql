@@ -22,7 +22,8 @@ with job as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done, group_id,
                           group_index, group_name)
-    select j.id, $2, a.agent ->> 'id', (a.agent ->> 'version')::integer, a.agent, e.id, e.config, j.title, j.metadata::jsonb,
+    select j.id, $2, a.agent ->> 'id', (a.agent ->> 'version')::integer, a.agent, e.id, e.config,
+           coalesce(j.title, j.custom_id), j.metadata::jsonb,
            j.context::jsonb, $3, $3, $4, array(select jsonb_array_elements_text(j.project_ids::jsonb)), j.workspace_id,
            j.permissions::jsonb, $5, true, $1, j.place, j.custom_id
     from job j join agent a on a.number = j.agent
