@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
+from bench.support.workflow_histories import WorkflowHistories
 
 from footplate.client import AsyncFootplate
 from footplate.client.steps import Step
@@ -142,6 +143,9 @@ async def test_the_session_whose_check_passes_is_chosen(cluster: Cluster, client
     ended = await wait_for(client, best)
     assert ended.state == "completed", ended
     assert [outcome for _, outcome in outcomes(ended)] == ["failed", "completed", "failed"]
+    assert ended.result is not None
+    assert [one["text"] for one in ended.result.sessions or ()] == ["I say 0.", "I say 1.", "I say 2."]
+    assert ended.result.text.startswith("1 of 3 sessions completed. Chosen: n1.")
     shown = await wait_for(client, last)
     assert shown.result is not None
     assert shown.result.stdout == "1\n"
@@ -166,6 +170,10 @@ async def test_a_session_that_needs_approval_blocks_only_itself(cluster: Cluster
     ]
     await client.approvals.allow(pending)
     assert (await wait_for(client, step)).state == "completed"
+    # Whichever way a session was woken, its workflow ends with it instead of lingering.
+    histories = await WorkflowHistories.connect(cluster)
+    for child in [one async for one in client.sessions.list(parent_id=session_id)]:
+        await histories.wait_until_closed(child.id)
 
 
 @pytest.mark.requirement("O5")
@@ -181,6 +189,8 @@ async def test_interrupting_the_parent_interrupts_its_sessions(cluster: Cluster,
     await client.events.interrupt(session_id)
     ended = await wait_for(client, step, 60)
     assert ended.state == "cancelled"
+    assert ended.result is not None
+    assert len(ended.result.sessions or ()) == 4
     assert {one.status async for one in client.sessions.list(parent_id=session_id)} == {"terminated"}
 
 

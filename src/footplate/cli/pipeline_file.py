@@ -253,6 +253,11 @@ class Pipeline(BaseModel):
 
     steps: Annotated[list[PipelineStep], Field(min_length=1, max_length=MAX_STEPS)]
 
+    @property
+    def merges_files(self) -> bool:
+        """Whether a parallel step takes over the files of its sessions."""
+        return any(isinstance(step, ParallelStep) and step.branches != "none" for step in self.steps)
+
     def to_wire(self) -> list[dict[str, Any]]:
         return [step.to_wire() for step in self.steps]
 
@@ -360,8 +365,10 @@ def _describe(error: Any) -> str:
         text = message.removeprefix("Value error, ")
         is_field = isinstance(error["loc"][-1], str) and " " not in field
         return f"{field}: {text}" if is_field else text
+    given = error.get("input")
+    unknown = [str(name) for name in given if name not in _PARALLEL_FIELDS] if isinstance(given, dict) else []
     described = {
-        "step_kind": message,
+        "step_kind": f"there is no field {', '.join(unknown)}; {message}" if unknown else message,
         "missing": f"{field} is missing",
         "string_type": f"{field} must be text. Put the value into quotes",
         "string_pattern_mismatch": f"{field} must be a lower-case letter or an underscore, followed by lower-case "

@@ -36,6 +36,14 @@ async def test_tools_and_directory_cannot_change_in_an_existing_session(footplat
         assert "projects, tools and harness" in done.err
 
 
+async def test_a_batch_can_have_a_project_and_options_before_its_file(footplate: Footplate, tmp_path: Path) -> None:
+    (tmp_path / "jobs.jsonl").write_text('{"shell": "true"}\n')
+    for arguments in (["run", "--project", ".", "jobs.jsonl"], ["--project", ".", "jobs.jsonl"], ["jobs.jsonl", "-p."]):
+        done = await footplate("batch", *arguments, FOOTPLATE_BASE_URL="http://127.0.0.1:9", FOOTPLATE_API_KEY="key")
+        assert (done.code, done.out) == (7, ""), done.err
+    assert (await footplate("batch", "--unknown", "jobs.jsonl")).code == 2
+
+
 async def test_no_command_prints_the_help(footplate: Footplate) -> None:
     done = await footplate()
     assert done.code == 2

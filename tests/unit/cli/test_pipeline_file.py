@@ -57,6 +57,10 @@ def test_a_file_becomes_steps_of_the_api() -> None:
             "steps:\n  - shell: ls\n    prompt: Hello",
             "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external and parallel",
         ),
+        (
+            "steps:\n  - merge: main",
+            "p.yaml:2:5: there is no field merge; a step must have exactly one of the fields prompt, shell, external",
+        ),
         ("steps:\n  - shell: true", "p.yaml:2:12: shell must be text. Put the value into quotes"),
         ("steps:\n  - shell: ls\n    iff: 'true'", "p.yaml:3:5: there is no field iff. Did you mean if?"),
         (

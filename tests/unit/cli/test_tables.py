@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import member_tables, resource_tables, step_tables
+from footplate.cli.render import batch_views, member_tables, resource_tables, step_tables
 from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, Turn
+from footplate.client.batches import JobResult
 from footplate.client.response_models import SessionEnd
 
 TURN_ID = "turn_01kx0000000000000000000000"
@@ -228,3 +229,22 @@ def test_a_list_of_audit_entries_fits_80_columns(
     assert heading.split() == ["AGE", "DECISION", "BY", "MEMBER", "SESSION", "CALL"]
     assert all(cell in first for cell in ("denied", "rule", "Ann Miller", "Fix the tests…", "bash rm"))
     assert max(map(len, (heading, first, *rows))) <= 80  # the width of the terminal
+
+
+def test_a_failed_job_shows_the_last_line_of_its_output(capsys: pytest.CaptureFixture[str]) -> None:
+    result = {
+        "number": 1,
+        "batch_id": "batch_1",
+        "custom_id": "tests",
+        "index": 0,
+        "session_id": "sesn_1",
+        "outcome": "failed",
+        "success": False,
+        "text": "collected 7\n2 failed\n",
+        "data": {"exit_code": 1, "stdout": "collected 7\n2 failed\n", "stderr": ""},
+        "error_message": "The command exited with code 1.",
+        "metrics": {"waiting_seconds": 0, "duration_seconds": 1, "active_seconds": 1, "turns": 1, "usage": {}},
+        "ended_at": NOW,
+    }
+    batch_views.print_result(JobResult.model_validate(result))
+    assert capsys.readouterr().out.rstrip().endswith("The command exited with code 1. · 2 failed")

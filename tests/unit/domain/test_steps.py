@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from footplate.domain.errors import InvalidRequest, Permanent
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import step_references, steps
 from footplate.domain.sessions.steps import ChildRequest, OnFailure, StepDefinition, StepEnd, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
@@ -40,12 +40,14 @@ def test_the_failure_policy_decides_how_a_step_ends() -> None:
 
 
 def test_conditions_are_evaluated_over_results() -> None:
-    build: JsonObject = {"status": "completed", "exit_code": 0, "stdout": "3 warnings"}
+    sessions: list[Json] = [{"outcome": "failed"}, {"outcome": "completed"}]
+    build: JsonObject = {"status": "completed", "exit_code": 0, "stdout": "3 warnings", "sessions": sessions}
     for expression, expected in (
         ("steps.build.exit_code == 0", True),
         ('steps.build.stdout.contains("error")', False),
         ('has(steps.test) && steps.test.status == "failed"', False),
         ('steps["build"].status == "completed"', True),
+        ('steps.build.sessions[1].outcome == "completed"', True),
     ):
         step_references.check_condition(expression, where="condition")
         assert step_references.evaluate_condition(expression, {"build": build}) is expected

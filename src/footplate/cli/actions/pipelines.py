@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
@@ -19,6 +20,10 @@ from footplate.cli.render.terminal_io import Exit
 from footplate.client import ApiError, AsyncFootplate, ClientError, NotFound, Step
 
 _HELP = "docs/steps.md describes the file, and docs/schemas/pipeline.schema.json is its JSON schema."
+_SHARED_DIRECTORY = (
+    "a step with `branches: merge` or `branches: best` cannot run in a directory that you named, because its sessions "
+    "would change the same files."
+)
 
 
 def run_pipeline(
@@ -27,6 +32,8 @@ def run_pipeline(
     pipeline = _load(path, request, as_json=as_json)
 
     async def work(client: AsyncFootplate, server: Server) -> int:
+        if request.session is None and pipeline.merges_files and session_start.shares_directory(server, request):
+            _refuse(f"{path}: {_SHARED_DIRECTORY}", "Use --project or --scratch.", as_json=as_json)
         session_id, after, steps = await _add_steps(client, server, request, pipeline)
         if detach:
             _print_started(session_id, steps, as_json=as_json)
@@ -70,12 +77,16 @@ def _load(path: Path, request: session_start.RunRequest, *, as_json: bool) -> Pi
     try:
         return load_pipeline(path, is_complete=request.session is None)
     except InvalidPipeline as error:
-        if as_json:
-            detail = ErrorDetail(code="invalid_pipeline", title="Invalid pipeline file", message=str(error), help=_HELP)
-            terminal_io.print_json_line(ErrorAnswer(error=detail, exit_code=Exit.USAGE).model_dump(mode="json"))
-        else:
-            terminal_io.print_error(str(error), _HELP)
-        raise typer.Exit(Exit.USAGE) from None
+        _refuse(str(error), _HELP, as_json=as_json)
+
+
+def _refuse(message: str, help_text: str, *, as_json: bool) -> NoReturn:
+    if as_json:
+        detail = ErrorDetail(code="invalid_pipeline", title="Invalid pipeline file", message=message, help=help_text)
+        terminal_io.print_json_line(ErrorAnswer(error=detail, exit_code=Exit.USAGE).model_dump(mode="json"))
+    else:
+        terminal_io.print_error(message, help_text)
+    raise typer.Exit(Exit.USAGE) from None
 
 
 async def _add_steps(

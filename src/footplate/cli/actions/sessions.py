@@ -201,7 +201,7 @@ async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:
-    view: TurnView = TextView(show_input=True, show_queued=not follow, lines_on_stdout=True)
+    view: TurnView = TextView(show_input=True, lines_on_stdout=True)
     if as_json or show_ids:
         view = JsonLinesView() if as_json else LogWithIdsView()
 
@@ -214,6 +214,9 @@ def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json
                 [event_id for turn in turns for event_id in turn.result.pending],
                 int(newest[0].position or 0) if newest else 0 if follow else None,
             )
+        if isinstance(view, TextView) and not follow:
+            # A fork also has the messages that were queued in its parent, but not in its own queue.
+            view.queued = {step.id async for step in client.steps.list(session_id, states=["pending"])}
         if follow:
             deltas = () if show_ids else (MESSAGE,)
             stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)

@@ -4,7 +4,7 @@ it runs, so that every command starts quickly.
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,14 +13,17 @@ from footplate.cli.commands import session_options
 from footplate.cli.commands.help_formatter import GroupedHelp
 from footplate.domain.sessions.batches import MAX_JOBS, BatchPriority
 
+_FILE_ENDINGS: Final = (".jsonl", ".json", ".ndjson")
+
 
 class _BatchCommands(GroupedHelp):
-    """`footplate batch jobs.jsonl` is short for `footplate batch run jobs.jsonl`."""
+    """`footplate batch jobs.jsonl` is short for `footplate batch run jobs.jsonl`, also with options before the file."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and args[0].endswith((".jsonl", ".json", ".ndjson")):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        files = [arg for arg in args if arg.endswith(_FILE_ENDINGS)]
+        if files and (args[0] == files[0] or args[0].startswith("-")):
             args = ["run", *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
 
 batches = typer.Typer(
@@ -86,7 +89,7 @@ def run_batch(
         harness=harness,
         system=system,
         directory=None,
-        scratch=True,
+        scratch=not project,
         projects=project,
         include_uncommitted=include_uncommitted,
         allowed_tools=allowed_tools,

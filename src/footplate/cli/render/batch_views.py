@@ -58,7 +58,7 @@ def print_batch(batch: Batch, jobs: Sequence[BatchJob], failures: Sequence[JobRe
     )
     rows: list[list[Cell]] = [[_coloured(job.state), job.custom_id, job.session_id, ""] for job in jobs]
     rows += [
-        [_coloured(failed.outcome), failed.custom_id, failed.session_id, UntrustedText(_first_line(failed))]
+        [_coloured(failed.outcome), failed.custom_id, failed.session_id, UntrustedText(_describe_result(failed))]
         for failed in failures
     ]
     if rows:
@@ -70,7 +70,7 @@ def print_result(result: JobResult) -> None:
     """Prints one line for a job that has ended."""
     took = value_formatting.format_seconds(result.metrics.duration_seconds)
     line = f"{_coloured(result.outcome, 9)} {result.custom_id} [dim]{result.session_id} {took}[/]"
-    terminal_io.out().print(f"{line} {quote(_first_line(result))}".rstrip(), soft_wrap=True)
+    terminal_io.out().print(f"{line} {quote(_describe_result(result))}".rstrip(), soft_wrap=True)
 
 
 def describe_counts(batch: Batch) -> str:
@@ -103,7 +103,7 @@ class BatchProgressView:
         if self._failures > _MAX_FAILURES:
             return
         line = f"{_coloured(result.outcome, 9)} {result.custom_id} [dim]{result.session_id}[/]"
-        self._console.print(f"{line} {quote(_first_line(result))}".rstrip(), soft_wrap=True)
+        self._console.print(f"{line} {quote(_describe_result(result))}".rstrip(), soft_wrap=True)
         if self._failures == _MAX_FAILURES:
             self.show_note("Further jobs that fail are only counted. `footplate batch results --failed` lists them.")
 
@@ -151,9 +151,11 @@ def _count_ended(batch: Batch) -> str:
     return f"{count_ended(batch)}/{batch.total}"
 
 
-def _first_line(result: JobResult) -> str:
-    text = result.error_message or result.text
-    return text.strip().partition("\n")[0]
+def _describe_result(result: JobResult) -> str:
+    """Returns the first line of the error or the text, and the last line that a failed command printed."""
+    first_line = (result.error_message or result.text).strip().partition("\n")[0]
+    output = str(result.data.get("stderr") or result.data.get("stdout") or "") if not result.success else ""
+    return " · ".join(filter(None, (first_line, output.strip().rpartition("\n")[2])))
 
 
 def _coloured(state: str, columns: int = 0) -> str:

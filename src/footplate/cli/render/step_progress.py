@@ -46,7 +46,7 @@ class StepProgressView:
         details = [
             step_tables.format_duration(step),
             step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
-            text.partition("\n")[0] if step.kind in {"prompt", "parallel"} and not shows_output else "",
+            text.partition("\n")[0] if _shows_text(step) and not shows_output else "",
         ]
         self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)
         if shows_output:
@@ -120,6 +120,11 @@ class StepProgressView:
 
     def _count(self, number: int) -> str:
         return f"{number:>{len(str(self._total))}}/{self._total}"
+
+
+def _shows_text(step: Step) -> bool:
+    """Whether the text of the result says more than the error of the step."""
+    return step.kind == "prompt" or (step.kind == "parallel" and not step_tables.describe_failure(step))
 
 
 class QuietProgressView(StepProgressView):

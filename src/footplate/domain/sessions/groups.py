@@ -33,7 +33,7 @@ class ChildLimits:
     max_depth: int = 3
     """1: children cannot start sessions."""
     max_sessions: int = 100
-    """Descendants of one session that have not ended."""
+    """Sessions below a root session, which no other one has started, that have not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class MemberResult:
     outcome: EndOutcome | None = None
     """None: it has not ended."""
     text: str = ""
-    """The result of its last turn: the last message of the agent, or the output of a command."""
+    """The result of its last turn before the check: the last message of the agent, or the output of a command."""
     error: str | None = None
 
     @property

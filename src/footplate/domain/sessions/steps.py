@@ -113,6 +113,8 @@ class StepDefinition:
     """Whether `${steps.…}` in its texts is no reference: the texts come from a model, or have results in them."""
     ends_session: bool = False
     """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
+    is_check: bool = False
+    """Whether the step is the check of a parallel step, whose output is not the result of the session."""
 
     @property
     def requests(self) -> "tuple[ChildRequest, ...]":
@@ -134,6 +136,7 @@ class StepDefinition:
             "timeout_seconds": self.timeout_seconds,
             "ends_session": self.ends_session,
             **({"is_literal": True} if self.is_literal else {}),
+            **({"is_check": True} if self.is_check else {}),
         }
 
     @classmethod
@@ -153,6 +156,7 @@ class StepDefinition:
             parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
             ends_session=stored.get("ends_session") is True,
             is_literal=stored.get("is_literal") is True,
+            is_check=stored.get("is_check") is True,
         )
 
 

@@ -12,15 +12,19 @@ from footplate.domain.errors import Permanent
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.child_sessions import ChildSessions, FileMerge
 from footplate.domain.ports.harness import TurnContext
+from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import groups, steps
-from footplate.domain.sessions.groups import ChildRequest, GroupResult
-from footplate.domain.sessions.steps import Branches, OnFailure, ParallelSessions, StepDefinition, StepKind, WaitFor
+from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.groups import ChildRequest, GroupResult, MemberResult
+from footplate.domain.sessions.steps import Branches, ParallelSessions, StepDefinition, StepKind, WaitFor
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness import turn_outcome_factories
 
 TOOL: Final = "run_sessions"
 _CHECK_STEP: Final = "check"
+_MAX_NAMED: Final = 5
+"""Failed sessions that the error of the step names."""
 
 
 class ParallelHarness:
@@ -34,6 +38,8 @@ class ParallelHarness:
         if use is None:
             if turn.interrupt.is_set():
                 return turn_outcome_factories.interrupted("")
+            if work.branches is not Branches.NONE and turn.context.get(CONTEXT_KEY):
+                return _refuse_shared_directory(work.branches)
             call_input: JsonObject = {"sessions": len(work.sessions), "max_running": work.max_running}
             use = steps.in_step(groups.waiting_call(TOOL, call_input, call_id=turn.turn_id), turn.step)
             await turn.log.append([use])
@@ -41,7 +47,10 @@ class ParallelHarness:
         group = await turn.children.spawn(use.id, requests, max_running=work.max_running, wait_for=work.wait_for)
         result = await turn.children.wait(use.id, group.id)
         if turn.interrupt.is_set():
-            return turn_outcome_factories.interrupted("")
+            so_far = result or await turn.children.find_result(group.id)
+            outcome = turn_outcome_factories.interrupted(so_far.text if so_far else "")
+            data: JsonObject = {"sessions": so_far.dump(), "group_id": group.id} if so_far else {}
+            return replace(outcome, data=data)
         if result is None:
             return turn_outcome_factories.awaiting([use.id])
         if work.wait_for is WaitFor.FIRST_SUCCESS:
@@ -50,15 +59,26 @@ class ParallelHarness:
         return _build_outcome(work, result, merges)
 
 
+def _refuse_shared_directory(branches: Branches) -> TurnOutcome:
+    """The sessions would all change the same files, so there is nothing to merge and nothing to choose from."""
+    return TurnOutcome(
+        status=TurnStatus.COMPLETED,
+        error_message=(
+            f"A step with `branches: {branches.value}` cannot run in a directory that you named, because its sessions "
+            "would change the same files. Create the session with --project or --scratch instead."
+        ),
+        step_failed=True,
+        may_retry=False,
+    )
+
+
 def _build_requests(work: ParallelSessions, content: Sequence[JsonObject]) -> Sequence[ChildRequest]:
     """Returns the requests with their texts, in which references were replaced, and with the check command."""
     texts = (str(block.get("text") or "") for block in content)
     requests = [request if request.text is None else request.with_text(next(texts)) for request in work.sessions]
     if work.branches is not Branches.BEST or work.check is None:
         return requests
-    check = StepDefinition(
-        kind=StepKind.SHELL, name=_CHECK_STEP, command=work.check, on_failure=OnFailure.STOP, ends_session=True
-    )
+    check = StepDefinition(kind=StepKind.SHELL, name=_CHECK_STEP, command=work.check, ends_session=True, is_check=True)
     return [replace(request, steps=(*request.steps, check)) for request in requests]
 
 
@@ -73,9 +93,11 @@ async def _merge_files(children: ChildSessions, work: ParallelSessions, result: 
 
 def _build_outcome(work: ParallelSessions, result: GroupResult, merges: Mapping[str, FileMerge]) -> TurnOutcome:
     succeeded = bool(result.completed) if work.branches is Branches.BEST else result.succeeded
-    problems = [f"{len(result.completed)} of {len(result.members)} sessions completed."] if not succeeded else []
+    problems = [] if succeeded else [_describe_failures(result)]
     sessions: list[Json] = []
     lines = [result.text]
+    if work.branches is Branches.BEST and result.completed:
+        lines = [result.text.replace(result.summary, f"{result.summary} Chosen: {result.completed[0].label}.", 1)]
     for member in result.members:
         merge = merges.get(member.session_id)
         sessions.append({**member.dump(), **({} if merge is None else _describe_merge(merge))})
@@ -90,6 +112,19 @@ def _build_outcome(work: ParallelSessions, result: GroupResult, merges: Mapping[
         data={"sessions": sessions, "group_id": result.group_id},
         step_failed=bool(problems),
     )
+
+
+def _describe_failures(result: GroupResult) -> str:
+    """Returns how many sessions completed, and why the others did not."""
+    failed = [member for member in result.members if member.outcome is not EndOutcome.COMPLETED]
+    reasons = [f"{member.label}: {_describe_end(member)}" for member in failed[:_MAX_NAMED]]
+    more = [f"{len(failed) - _MAX_NAMED} more did not complete."] if len(failed) > _MAX_NAMED else []
+    return " ".join([result.summary, *reasons, *more])
+
+
+def _describe_end(member: MemberResult) -> str:
+    ended = member.outcome.value if member.outcome else "not ended"
+    return (member.error or "").strip().partition("\n")[0] or f"{ended}."
 
 
 def _describe_merge(merge: FileMerge) -> JsonObject:

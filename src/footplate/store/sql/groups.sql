@@ -28,7 +28,7 @@ select g.id, array(select s.id from sessions s where s.group_id = g.id order by 
 from session_groups g where g.parent_session_id = $1 and g.started_by = $2
 
 -- name: lock_descendants
--- Prevents that two descendants of a session each use the last place.
+-- Prevents that two descendants of a root session each use the last place.
 select pg_advisory_xact_lock(hashtext('descendants'), hashtext($1))
 
 -- name: living_descendants
@@ -161,11 +161,17 @@ set ended_at = now(),
 where id = $1
 
 -- name: group_members
--- The members with the result of the last turn of each, its texts cut to $2 characters.
+-- The members with the result of the last turn of each before its check, the texts cut to $2 characters.
 select s.id, s.group_index, s.group_name, s.end_outcome, left(s.end_reason, $2) as end_reason,
        left(t.result ->> 'text', $2) as text, left(t.result ->> 'error', $2) as error
 from sessions s
-left join lateral (select result from turns where session_id = s.id order by id desc limit 1) t on true
+left join lateral (
+    select l.result from turns l
+    where l.session_id = s.id and not exists (
+        select from steps c where c.session_id = s.id and c.turn_id = l.id and c.definition ->> 'is_check' = 'true'
+    )
+    order by l.id desc limit 1
+) t on true
 where s.group_id = $1
 order by s.group_index
 

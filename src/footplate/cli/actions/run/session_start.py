@@ -304,14 +304,19 @@ async def create_with_default_harness(
     return await create(harness)
 
 
-def _session_directory(request: RunRequest) -> str | None:
+def shares_directory(server: Server, request: RunRequest) -> bool:
+    """Whether a new session works in a directory of the user, together with its child sessions."""
+    if not server.is_local or request.projects or request.directory is None:
+        return False
+    return request.requires_directory or not Path.home().resolve().is_relative_to(request.directory)
+
+
+def _session_directory(server: Server, request: RunRequest) -> str | None:
     """Returns None for the home directory or above, unless it was named: agents must not see dot files by accident."""
-    if (
-        request.directory is None
-        or request.requires_directory
-        or not Path.home().resolve().is_relative_to(request.directory)
-    ):
+    if shares_directory(server, request):
         return request.directory
+    if not server.is_local or request.projects or request.directory is None:
+        return None
     terminal_io.err().print(
         "The current directory is or contains your home directory, so the session uses a directory of its own. "
         "To work on your files, run the command in a project directory."
@@ -331,7 +336,7 @@ async def _create_with_harness(
     client: AsyncFootplate, server: Server, request: RunRequest, projects: SelectedProjects, harness: str | None
 ) -> Session:
     agent, environment_id = await choose_agent_and_environment(client, server, request, harness)
-    directory = _session_directory(request) if server.is_local and not projects.ids else None
+    directory = _session_directory(server, request)
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,

@@ -1,0 +1,78 @@
+"""Parallel steps without a server: what is refused, and what the result of the step says."""
+
+from dataclasses import replace
+
+import pytest
+
+from footplate.domain.json import JsonObject
+from footplate.domain.ports.child_sessions import FileMerge
+from footplate.domain.sessions import events as ev
+from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.groups import ChildRequest, GroupResult, MemberResult
+from footplate.domain.sessions.steps import Branches, ClaimedStep, ParallelSessions, StepDefinition, StepKind
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.harness.steps.parallel import ParallelHarness
+
+from .doubles import World
+from .test_session_tools import MemoryChildren
+
+CHILD = ChildRequest(name="a", steps=(StepDefinition(kind=StepKind.SHELL, command="true"),))
+FAILED = "The command exited with code 3.\nmore"
+MEMBERS = (
+    MemberResult(index=0, session_id="sesn_a", name="a", outcome=EndOutcome.FAILED, error=FAILED),
+    MemberResult(index=1, session_id="sesn_b", outcome=EndOutcome.COMPLETED, text="Done."),
+    MemberResult(index=2, session_id="sesn_c", name="c", outcome=EndOutcome.CANCELLED),
+)
+
+
+class Children(MemoryChildren):
+    async def find_result(self, group_id: str) -> GroupResult:
+        return GroupResult(group_id=group_id, members=MEMBERS)
+
+    async def merge_files(self, session_ids: object, branches: Branches) -> list[FileMerge]:  # noqa: ARG002 - the port's
+        return [FileMerge(session_id="sesn_b", state="merged")]
+
+
+async def run(world: World, branches: Branches = Branches.NONE, **context: str) -> TurnOutcome:
+    parallel = ParallelSessions(sessions=(CHILD,) * 3, branches=branches, check="true")
+    definition = StepDefinition(kind=StepKind.PARALLEL, parallel=parallel)
+    step = ClaimedStep(id="step_1", position=1, definition=definition, attempt=1)
+    world.content = [ev.text_block("true")] * 3
+    given: JsonObject = {**context}
+    return await ParallelHarness().run(replace(world.context(), step=step, context=given))
+
+
+@pytest.mark.requirement("O5")
+@pytest.mark.parametrize("branches", [Branches.MERGE, Branches.BEST])
+async def test_files_in_a_shared_directory_are_not_merged(world: World, branches: Branches) -> None:
+    world.children = children = Children(ended=True)
+    outcome = await run(world, branches, directory="/home/user/shop")
+    assert (outcome.status, outcome.step_failed, outcome.may_retry) == (TurnStatus.COMPLETED, True, False)
+    assert f"`branches: {branches.value}` cannot run in a directory that you named" in str(outcome.error_message)
+    assert "--project or --scratch" in str(outcome.error_message)
+    assert not children.groups
+    await run(world, directory="/home/user/shop")
+    assert children.groups
+
+
+@pytest.mark.requirement("O5")
+async def test_the_error_names_the_sessions_that_did_not_complete(world: World) -> None:
+    world.children = Children(ended=True)
+    outcome = await run(world)
+    assert outcome.error_message == "1 of 3 sessions completed. a: The command exited with code 3. c: cancelled."
+
+
+async def test_the_summary_names_the_chosen_session(world: World) -> None:
+    world.children = Children(ended=True)
+    outcome = await run(world, Branches.BEST)
+    assert outcome.text.startswith("1 of 3 sessions completed. Chosen: 2.\n")
+    assert not outcome.step_failed
+
+
+async def test_an_interrupted_step_has_the_results_so_far(world: World) -> None:
+    world.children = Children()
+    assert (await run(world)).status is TurnStatus.AWAITING
+    world.interrupt.set()
+    outcome = await run(world)
+    assert outcome.status is TurnStatus.INTERRUPTED
+    assert outcome.data["sessions"] == [member.dump() for member in MEMBERS]
