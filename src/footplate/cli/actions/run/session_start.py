@@ -143,9 +143,12 @@ async def attach_session(client: AsyncFootplate, session_id: str, view: TurnView
     turns = (await client.turns.list(session_id, limit=1).page()).data
     is_queued = bool(messages) and messages[0].processed_at is None
     if not turns and not is_queued:
+        activity = (await client.sessions.retrieve(session_id)).activity
+        is_new = activity is None or activity.state == "new"
+        sending, queue = f'Send one: footplate run --session {session_id} "…"', f"footplate steps ls {session_id}"
         raise ClientError(
-            f"Session {session_id} has not run a message or a step yet, so there is nothing to watch.",
-            help_text=f"Look at its queue: footplate steps ls {session_id}",
+            f"Session {session_id} has no messages yet, so there is nothing to watch.",
+            help_text=sending if is_new else f"Look at its queue: {queue}",
         )
     saved_ids.remember_ids(client.base_url, session=session_id)
     after = str(turns[0].first_seq - 1) if turns else "0"
