@@ -95,6 +95,7 @@ NAMES: Final[Mapping[str, str]] = {
     "steps-2": "queue_follows_its_model",
     "steps-3": "feed_survives_cuts_and_idle_sessions",
     "steps-4": "questions_are_answered_once",
+    "steps-5": "children_are_accounted_for",
     "steps-6": "outputs_survive_kills",
     "steps-7": "background_jobs_are_fair",
     "steps-8": "references_never_become_commands",

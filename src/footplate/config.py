@@ -212,7 +212,7 @@ class Settings(BaseSettings, RequestLimits):
     child_depth: int = Field(default=3, ge=1, le=10)
     """How many levels of child sessions there may be below a session."""
     child_sessions: int = Field(default=100, ge=1)
-    """How many descendants of one session may exist that have not ended."""
+    """How many sessions below a root session may exist that have not ended."""
     retry_wait: float = 1.0
     retry_wait_most: float = 60.0
     drain: float = 15.0

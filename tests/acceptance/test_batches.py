@@ -73,7 +73,7 @@ async def test_jobs_of_every_harness_end_with_a_result(cluster: Cluster, client:
     assert (results["shell"].success, results["shell"].data["exit_code"]) == (False, 3)
     assert results["shell"].data["stdout"] == "built\n"
     assert results["shell"].error_message
-    assert (results["again"].outcome, results["again"].metrics.turns) == ("completed", 2)
+    assert (results["retried"].outcome, results["retried"].metrics.turns) == ("completed", 2)
     session = await client.sessions.retrieve(results["native"].session_id)
     assert (session.status, session.wire()["mode"]) == ("terminated", "background")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
+from bench.support.workflow_histories import WorkflowHistories
 
 from footplate.client import AsyncFootplate
 from footplate.client.steps import Step
@@ -169,6 +170,10 @@ async def test_a_session_that_needs_approval_blocks_only_itself(cluster: Cluster
     ]
     await client.approvals.allow(pending)
     assert (await wait_for(client, step)).state == "completed"
+    # Whichever way a session was woken, its workflow ends with it instead of lingering.
+    histories = await WorkflowHistories.connect(cluster)
+    for child in [one async for one in client.sessions.list(parent_id=session_id)]:
+        await histories.wait_until_closed(child.id)
 
 
 @pytest.mark.requirement("O5")

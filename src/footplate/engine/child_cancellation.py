@@ -4,32 +4,45 @@ The API and the workers do it right after the commit that makes it necessary. Th
 process may die before.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from footplate.domain.ports.child_store import GroupStore, StoppedSessions
 from footplate.domain.ports.engine import Chore, Waker
+from footplate.domain.sessions.events import Position
 from footplate.engine.wake_sessions import wake_sessions
 
 
 class ChildCancellation(Chore):
-    def __init__(self, groups: GroupStore, waker: Waker, nudge: Callable[[str], Awaitable[None]]) -> None:
-        """`nudge` tells the running turn of a session to check its inputs."""
+    def __init__(
+        self,
+        groups: GroupStore,
+        waker: Waker,
+        nudge: Callable[[str], Awaitable[None]],
+        publish: Callable[[str, str, Sequence[Position]], Awaitable[None]],
+    ) -> None:
+        """`nudge` tells the running turn of a session to check its inputs, and ends a warm process of an ended one.
+        `publish` publishes new events of a session.
+        """
         self._groups = groups
         self._waker = waker
         self._nudge = nudge
+        self._publish = publish
 
     async def cancel_group(self, group_id: str) -> None:
-        await self._notify(await self._groups.cancel(group_id))
+        await self.notify(await self._groups.cancel(group_id))
 
     async def cancel_children(self, session_id: str) -> None:
         """Cancel the children of a session whose turn has ended or was interrupted."""
-        await self._notify(await self._groups.cancel_abandoned(session_id))
+        await self.notify(await self._groups.cancel_abandoned(session_id))
 
     async def run(self) -> None:
-        await self._notify(await self._groups.cancel_abandoned())
-        await wake_sessions(self._waker, await self._groups.fill_groups(), ends_when_idle=True)
+        await self.notify(await self._groups.cancel_abandoned())
+        await wake_sessions(self._waker, await self._groups.fill_groups())
 
-    async def _notify(self, stopped: StoppedSessions) -> None:
+    async def notify(self, stopped: StoppedSessions) -> None:
+        """Notify streams, workers and other sessions after the commit that stopped these sessions."""
+        for organisation, session_id, positions in stopped.to_publish:
+            await self._publish(organisation, session_id, positions)
         for session_id in stopped.to_nudge:
             await self._nudge(session_id)
-        await wake_sessions(self._waker, stopped.to_wake)
+        await wake_sessions(self._waker, stopped.to_wake, ends_when_idle=True)

@@ -22,10 +22,13 @@ async def wake_sessions(waker: Waker, sessions: Iterable[SessionToWake], *, ends
     remaining = iter(sessions)
 
     async def wake_next() -> None:
-        for organisation, session_id, *priority in remaining:
+        for organisation, session_id, *options in remaining:
             try:
                 await waker.wake(
-                    organisation, session_id, ends_when_idle=ends_when_idle, priority=priority[0] if priority else None
+                    organisation,
+                    session_id,
+                    ends_when_idle=ends_when_idle or len(options) > 1,
+                    priority=options[0] if options else None,
                 )
             except FootplateError as error:
                 log.warning(

@@ -110,7 +110,10 @@ async def run(settings: Settings) -> None:
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
             notifier=_Notifier(
-                live, nudger, waker, ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge)
+                live,
+                nudger,
+                waker,
+                ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish),
             ),
             tails=hub,
             feeds=feeds,
@@ -228,7 +231,7 @@ class _Notifier:
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
-        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=accepted.ends_when_idle)
+        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=True)
         if accepted.cancelled_group is not None:
             await self._child_cancellation.cancel_group(accepted.cancelled_group)
         if accepted.cancels_children:

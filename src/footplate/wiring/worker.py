@@ -143,16 +143,15 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
-        child_cancellation = _create_child_cancellation(settings, GroupCancellation(database, objects), waker, exits)
+        live = await exits.enter_async_context(LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds))
+        child_cancellation = _create_child_cancellation(
+            settings, GroupCancellation(database, objects), waker, live, exits
+        )
         runner = TurnRunner(
             TurnServices(
                 claims=claims,
                 turns=turns,
-                live=_LiveTurns(
-                    await exits.enter_async_context(
-                        LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds)
-                    )
-                ),
+                live=_LiveTurns(live),
                 nudges=nudges,
                 waker=waker,
                 environments=backend.environments,
@@ -200,15 +199,17 @@ async def run(settings: Settings) -> None:
         exits.push_async_callback(forgetter.aclose)
         deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
         retention = SessionArchiving(database, objects, settings.retention)
-        expiry, removals = SessionExpiry(database, settings.retention_delete), FileCleanup(database, objects)
+        idle_ending, expiry = (
+            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
+            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+        )
         urgent = (
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
             child_cancellation,
         )
-        idle_ending = IdleSessionEnding(database, settings.retention_end)
-        chores = (deletions, retention, idle_ending, expiry, removals)
+        chores = (deletions, retention, idle_ending, expiry, FileCleanup(database, objects))
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
@@ -242,11 +243,11 @@ def _create_output_directories(
 
 
 def _create_child_cancellation(
-    settings: Settings, groups: GroupCancellation, waker: TemporalWaker, exits: AsyncExitStack
+    settings: Settings, groups: GroupCancellation, waker: TemporalWaker, live: LivePublisher, exits: AsyncExitStack
 ) -> ChildCancellation:
     nudger = NudgeSender(settings.redis_url)
     exits.push_async_callback(nudger.aclose)
-    return ChildCancellation(groups, waker, nudger.nudge)
+    return ChildCancellation(groups, waker, nudger.nudge, live.publish)
 
 
 def _raise_open_file_limit() -> None:

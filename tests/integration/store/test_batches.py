@@ -12,6 +12,8 @@ from footplate.domain.organisations.limits import ORGANISATION, LimitName, Organ
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.ports.api import Input
 from footplate.domain.sessions import events
 from footplate.domain.sessions.batches import (
     Batch,
@@ -173,6 +175,33 @@ async def test_failed_jobs_are_repeated_in_a_new_batch(cell: Cell, principal: Pr
             await unit.retry_batch(principal, again.batch.id, [JobState.FAILED])
 
 
+async def test_repeated_jobs_have_the_fields_of_the_request_and_no_granted_rules(
+    cell: Cell, principal: Principal
+) -> None:
+    environment_id = await _environment(cell, principal)
+    async with cell.units.unit(principal, None) as unit:
+        workspace = await unit.create_workspace(principal, name="work", project_ids=(), metadata={})
+    rules: JsonObject = {"allow": ["Read"], "deny": ["Bash(rm *)"]}
+    job = _job(environment_id, 0, permissions=rules, workspace_id=workspace.id, context={"directory": "/srv/old"})
+    created = await _create(cell, principal, [job])
+    (session_id,) = created.session_ids
+    claim = await cell.claim(session_id, principal)
+    ask = Decision(PermissionOutcome.ASK, "because", "Bash", Layer.AGENT)
+    call = events.tool_use("bash", {"command": "make"}, call_id="a", decision=ask)
+    await cell.turns.append(claim, [call])
+    await cell.turns.finish(claim, awaiting(call))
+    body: JsonObject = {"tool_use_id": call.id, "result": "allow", "session_rule": "Bash(make *)"}
+    await cell.send(principal, session_id, Input(type=events.USER_TOOL_CONFIRMATION, body=body))
+    assert (await cell.reads.session(principal, session_id)).permissions["allow"] == ["Read", "Bash(make *)"]
+    await _run(cell, principal, session_id, FAILED)
+    checked: list[JsonObject] = []
+    async with cell.units.unit(principal, None) as unit:
+        again = await unit.retry_batch(principal, created.batch.id, [JobState.FAILED], check_context=checked.append)
+    assert checked == [{"directory": "/srv/old"}]
+    repeated = await cell.reads.session(principal, again.session_ids[0])
+    assert (repeated.permissions, repeated.workspace_id) == (rules, workspace.id)
+
+
 async def test_limits_count_every_job(cell: Cell, principal: Principal) -> None:
     environment_id = await _environment(cell, principal)
     for name in (LimitName.SESSIONS, LimitName.QUEUED_STEPS):
@@ -216,7 +245,7 @@ async def test_only_so_many_jobs_run_at_once_and_each_end_starts_the_next(cell: 
     await cell.expect_nothing_to_claim(waiting, principal)
     claim = await cell.claim(created.session_ids[0], principal)
     finished = await cell.turns.finish(claim, COMPLETED)
-    assert [*finished.to_wake] == [(principal.organisation, waiting, 4)]
+    assert [*finished.to_wake] == [(principal.organisation, waiting, 4, True)]
     for job in (found[1], found[2], found[3]):
         await _run(cell, principal, job.session_id)
     batch = await _read(cell, principal, created.batch)

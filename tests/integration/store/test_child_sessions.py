@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,15 +12,18 @@ from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, Organi
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.ports.api import Input
+from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events, groups
-from footplate.domain.sessions.ending import EndOutcome
+from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, StepState, WaitFor
 from footplate.domain.sessions.turns import TurnStatus, session_to_wake
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.resources.limits import LimitStore
+from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.group_cancellation import GroupCancellation
+from footplate.store.session_existence import SessionRegistry
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, interrupt, text_of, tool_result_for, types
 
@@ -65,7 +69,8 @@ async def test_members_run_a_few_at_a_time_and_the_parent_gets_one_result(cell: 
     assert (await cell.reads.playback(principal, third)).reason is PauseReason.GROUP
     await cell.expect_nothing_to_claim(third, principal)
     assert await run(cell, principal, second, FAILED) == [third]
-    assert await run(cell, principal, first) == [fourth]
+    finished = await cell.turns.finish(await cell.claim(first, principal), COMPLETED)
+    assert list(finished.to_wake) == [session_to_wake(principal.organisation, fourth, None, ends_when_idle=True)]
     assert await run(cell, principal, third) == []
     await cell.expect_nothing_to_claim(claim.session_id, principal)
     assert await run(cell, principal, fourth) == [claim.session_id]
@@ -147,7 +152,10 @@ async def test_interrupting_a_waiting_parent_cancels_its_children(cell: Cell, pr
     assert await cancellation.cancel_abandoned(claim.session_id) == type(await cancellation.cancel_abandoned())()
     await cell.send(principal, claim.session_id, interrupt())
     stopped = await cancellation.cancel_abandoned(claim.session_id)
-    assert list(stopped.to_nudge) == [group.session_ids[0]]
+    assert set(stopped.to_nudge) == set(group.session_ids)
+    published = {session_id: types(positions)[-1] for _, session_id, positions in stopped.to_publish}
+    ended = dict.fromkeys(group.session_ids[1:], events.STATUS_TERMINATED)
+    assert published == {group.session_ids[0]: events.USER_INTERRUPT, **ended}
     for session_id in group.session_ids[1:]:
         await cell.expect_nothing_to_claim(session_id, principal)
     finished = await cell.turns.finish(first, replace(COMPLETED, status=TurnStatus.INTERRUPTED))
@@ -181,6 +189,8 @@ async def test_limits_on_depth_and_number_are_refused_with_a_reason(cell: Cell, 
     with pytest.raises(InvalidRequest):
         await store(cell).spawn(child, ids.new_id(ids.EVENT), [])
     assert claim.session_id != child.session_id
+    async with cell.database.connection() as connection:  # another test compares the sums of all turns
+        await connection.execute("update turns set principal = $2 where id = $1", child.turn_id, principal.id)
 
 
 async def test_only_the_server_submits_the_result_of_a_group(cell: Cell, principal: Principal) -> None:
@@ -453,3 +463,37 @@ async def test_group_is_deleted_with_its_last_session(cell: Cell, principal: Pri
         assert await count_groups() == 1
         await cell.delete(principal, session_id)
     assert await count_groups() == 0
+
+
+async def test_host_removes_the_files_of_an_ended_parent_although_children_need_its_snapshots(
+    cell: Cell, principal: Principal
+) -> None:
+    claim, _, group = await start(cell, principal, 1)
+    registry, sessions = SessionRegistry(cell.database), [claim.session_id, *group.session_ids]
+    assert await registry.expired(sessions, timedelta(days=1)) == set()
+    async with cell.units.unit(principal, None) as unit:
+        await unit.end_session(principal, claim.session_id, SessionEnd(outcome=EndOutcome.COMPLETED))
+    assert await registry.expired(sessions, timedelta(days=1)) == {claim.session_id}
+    expired = {row["session_id"] async for row in SessionExpiry(cell.database, timedelta(0)).list_expired()}
+    assert claim.session_id not in expired
+
+
+async def test_expired_member_is_counted_before_it_is_deleted(cell: Cell, principal: Principal) -> None:
+    parent = await cell.claim(await cell.session(principal, "go"), principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=parent.turn_id)
+    await cell.turns.append(parent, [call])
+    group, _ = await store(cell).spawn(parent, call.id, requests(1))
+    (child_id,) = group.session_ids
+    assert await store(cell).wait(parent, call.id, group.id) is None
+    await cell.turns.finish(parent, awaiting(call))
+    async with cell.database.connection() as connection:  # such a member exists only after a fault
+        await connection.execute("update steps set state = 'cancelled' where session_id = $1", child_id)
+        await connection.execute("update session_heads set wake = false where session_id = $1", child_id)
+    notified: list[StoppedSessions] = []
+
+    async def notify(stopped: StoppedSessions) -> None:
+        notified.append(stopped)
+
+    await SessionExpiry(cell.database, timedelta(0), notify)._handle_if_due(principal.organisation, child_id)
+    assert [list(stopped.to_wake) for stopped in notified] == [[(principal.organisation, parent.session_id)]]
+    assert (await cell.claim(parent.session_id, principal)).turn_id == parent.turn_id

@@ -9,11 +9,12 @@ import pytest
 from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
+from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.sessions import events
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.steps import OnFailure, StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import ActivityState, Session, SessionStatus, TurnStatus
-from footplate.store.retention.expiry import IdleSessionEnding
+from footplate.store.retention.expiry import IdleSessionEnding, _expired_after
 from footplate.store.session_existence import SessionRegistry
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, tool_result_for, types
@@ -310,7 +311,12 @@ async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: C
     call = custom_tool_call()
     await cell.turns.append(claim, [call])
     await cell.turns.finish(claim, awaiting(call))
-    disabled, policy = IdleSessionEnding(cell.database, None), IdleSessionEnding(cell.database, timedelta(0))
+    notified: list[StoppedSessions] = []
+
+    async def notify(stopped: StoppedSessions) -> None:
+        notified.append(stopped)
+
+    disabled, policy = IdleSessionEnding(cell.database, None), IdleSessionEnding(cell.database, timedelta(0), notify)
     await disabled.run()
     assert await outcome_of(cell, principal, unused) is None
     for _ in range(2):  # repeating it changes nothing
@@ -318,7 +324,25 @@ async def test_a_session_that_is_not_used_ends_by_policy_unless_it_waits(cell: C
             await policy._handle_if_due(principal.organisation, session_id)
     assert (await outcome_of(cell, principal, unused) or ("",))[0] == "expired"
     assert types(await cell.positions(unused, principal)) == [events.STATUS_TERMINATED]
+    (stopped,) = notified
+    assert [(session_id, types(positions)) for _, session_id, positions in stopped.to_publish] == [
+        (unused, [events.STATUS_TERMINATED])
+    ]
+    assert stopped.to_nudge == [unused]
     assert [await outcome_of(cell, principal, session_id) for session_id in (queued, parked)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("unused", "text"),
+    [
+        (timedelta(days=30), "30 days"),
+        (timedelta(days=1), "1 day"),
+        (timedelta(hours=36), "36 hours"),
+        (timedelta(seconds=90), "90 seconds"),
+    ],
+)
+def test_the_reason_of_an_expired_session_has_the_time_in_units(unused: timedelta, text: str) -> None:
+    assert _expired_after(unused).reason == f"The session was not used for {text}."
 
 
 async def test_the_files_of_an_ended_session_can_be_released_at_once(cell: Cell, principal: Principal) -> None:

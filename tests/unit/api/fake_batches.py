@@ -1,11 +1,12 @@
 """In-memory fakes of batches. Jobs are listed, and nothing runs them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, NotFound
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.sessions.batches import (
@@ -116,12 +117,22 @@ class FakeBatchUnit(FakeBatchReads):
         ]
         return CreatedBatch(batch=batch, session_ids=[job.session_id for job in self.batch_world.jobs[batch.id]])
 
-    async def retry_batch(self, principal: Principal, batch_id: str, states: Sequence[JobState]) -> CreatedBatch:
+    async def retry_batch(
+        self,
+        principal: Principal,
+        batch_id: str,
+        states: Sequence[JobState],
+        *,
+        check_context: Callable[[JsonObject], None] | None = None,
+    ) -> CreatedBatch:
         await self.batch(principal, batch_id)
         old = self.batch_world.definitions[batch_id]
         jobs = [old.jobs[job.index] for job in self.batch_world.jobs[batch_id] if job.state in states]
         if not jobs:
             raise Conflict("There is no such job.")
+        for job in jobs:
+            if check_context is not None:
+                check_context(job.context)
         return await self.create_batch(principal, replace(old, jobs=jobs), retry_of=batch_id)
 
     async def cancel_batch(self, principal: Principal, batch_id: str) -> Batch:

@@ -95,6 +95,8 @@ async def test_failed_jobs_are_repeated_and_the_rest_is_cancelled(
     api.world.batches.end_job(batch["id"], 1, JobState.EXPIRED)
     again = (await http.post(f"{path}/retry", json={"outcomes": ["failed"]})).json()
     assert (again["retry_of"], again["total"]) == (batch["id"], 1)
+    contents = [entry.content for entries in api.world.audit.values() for entry in entries]
+    assert [content["action"] for content in contents if content][-1] == "batch.retry"
     cancelled = (await http.post(f"{path}/cancel")).json()
     assert (cancelled["status"], api.world.accepted[-1].cancelled_group) == ("cancelling", batch["id"])
 

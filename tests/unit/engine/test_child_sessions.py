@@ -36,7 +36,7 @@ class _Claim:
 async def test_failed_cancellation_does_not_fail_the_committed_turn() -> None:
     groups: Any = _Groups()
     waker = cast("Waker", None)
-    cancellation = ChildCancellation(groups, waker, cast("Any", None))
+    cancellation = ChildCancellation(groups, waker, cast("Any", None), cast("Any", None))
     children = TurnChildren(cast("Any", _Store()), cancellation, waker, cast("Claim", _Claim()))
     await children.cancel_remaining()
     assert groups.attempts == 0

@@ -12,13 +12,17 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.files.snapshots import (
     SCRATCH_TREE,
+    ChildFiles,
     CollectedCommits,
     SessionFiles,
     Snapshot,
     StoredSnapshot,
+    TreeMerge,
     TreeSnapshot,
 )
+from footplate.domain.ports.child_sessions import FileMerge
 from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree, Trees
+from footplate.domain.ports.harness import CommandResult
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
 from footplate.engine.turn.file_snapshots import TurnFiles
@@ -63,6 +67,10 @@ class FakeTrees:
             await asyncio.Event().wait()
         raise self.commit_error or Permanent("There are none here.")
 
+    async def merge_child(self, *_: object, replaces: bool) -> TreeMerge:
+        del replaces
+        return TreeMerge(patch=b"patch")
+
     async def store_snapshot(
         self,
         tree: SessionTree,
@@ -85,8 +93,18 @@ class FakeEnvironment:
     trees: Mapping[str, Path] = field(default_factory=lambda: {SCRATCH_TREE: Path("/tree")})
     inside_paths: Mapping[str, str] = field(default_factory=dict)
     was_used: bool = False
+    root: str = "/tree"
+    fails: tuple[str, str] | None = None
+    """The directory and the first option of the `git apply` that fails."""
+    commands: list[tuple[str, str]] = field(default_factory=list)
 
     async def ensure_open(self) -> None: ...
+
+    async def run(self, argv: list[str], **_: object) -> CommandResult:
+        directory, option = argv[2], argv[5]
+        self.commands.append((directory, option))
+        fails = (directory, option) == self.fails
+        return CommandResult(exit_code=int(fails), stdout=b"", stderr=b"does not apply" if fails else b"", duration=0.1)
 
 
 @pytest.fixture
@@ -272,3 +290,27 @@ async def test_collecting_the_commits_of_a_failed_turn_has_a_time_limit(trees: F
     files.needs_snapshot([BASH])
     await files.collect_commits(max_seconds=0.01)
     assert trees.commit_requests == 1
+
+
+@pytest.mark.parametrize(
+    ("fails", "commands"),
+    [
+        (None, [("/a", "--check"), ("/b", "--check"), ("/a", "-"), ("/b", "-")]),
+        (("/b", "--check"), [("/a", "--check"), ("/b", "--check")]),
+        (("/b", "-"), [("/a", "--check"), ("/b", "--check"), ("/a", "-"), ("/b", "-"), ("/a", "--reverse")]),
+    ],
+)
+async def test_files_of_a_child_are_added_to_all_trees_or_to_none(
+    trees: FakeTrees, fails: tuple[str, str] | None, commands: list[tuple[str, str]]
+) -> None:
+    environment = FakeEnvironment(
+        {"a": Path("/1"), "b": Path("/2")}, inside_paths={"a": "/a", "b": "/b"}, was_used=True, fails=fails
+    )
+    files = TurnFiles(cast("Trees", trees), CLAIM, cast("OpenEnvironment", environment))
+    trees.number = 1
+    merge = await files.merge_child(ChildFiles("sesn_2", SessionFiles(), SessionFiles()), replaces=False)
+    assert environment.commands == commands
+    expected = FileMerge(session_id="sesn_2", state="merged")
+    if fails is not None:
+        expected = FileMerge(session_id="sesn_2", state="failed", conflicts=("/b: does not apply",))
+    assert merge == expected

@@ -185,12 +185,15 @@ async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:
-    view: TurnView = TextView(show_input=True, show_queued=not follow, lines_on_stdout=True)
+    view: TurnView = TextView(show_input=True, lines_on_stdout=True)
     if as_json or show_ids:
         view = JsonLinesView() if as_json else LogWithIdsView()
 
     async def work(client: AsyncFootplate, _server: Server) -> None:
         session_id = await session_start.resolve_session_id(client, wanted)
+        if isinstance(view, TextView) and not follow:
+            # A fork also has the messages that were queued in its parent, but not in its own queue.
+            view.queued = {step.id async for step in client.steps.list(session_id, states=["pending"])}
         if follow:
             deltas = () if show_ids else (MESSAGE,)
             stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)

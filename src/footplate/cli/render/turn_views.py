@@ -1,6 +1,6 @@
 """Prints the events of a turn while it runs: as text, as JSON lines, or only the final result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -11,6 +11,7 @@ from footplate.cli.render.terminal_screen import TerminalScreen
 from footplate.client import ClientError
 from footplate.client.response_models import Event
 from footplate.domain.policy.permissions import NOT_EVALUATED
+from footplate.domain.sessions.steps import step_id_of
 from footplate.domain.text.approval_display import call_label
 from footplate.domain.text.visible_text import show_line
 
@@ -79,9 +80,9 @@ class JsonLinesView(ResultView):
 class TextView:
     """Streams the agent's text, prints one line per tool call, and the tokens and cost at the end."""
 
-    def __init__(self, *, show_input: bool = False, show_queued: bool = False, lines_on_stdout: bool = False) -> None:
-        """`show_queued`: show messages that wait in the queue, too."""
-        self._show_queued = show_queued
+    def __init__(self, *, show_input: bool = False, lines_on_stdout: bool = False) -> None:
+        self.queued: Collection[str] = ()
+        """The steps of messages that wait in the queue. They are shown too."""
         self._screen = TerminalScreen(lines_on_stdout=lines_on_stdout)
         self._screen.set_status("waiting for the turn to start")
         self._show_input = show_input
@@ -179,10 +180,11 @@ class TextView:
             )
 
     def user_message(self, event: Event) -> None:
-        if self._show_input and (event.processed_at is not None or self._show_queued):
+        is_queued = event.processed_at is None
+        if self._show_input and (not is_queued or step_id_of(str(event.id)) in self.queued):
             self._screen.print_gap()
             self._screen.print_block("> ", event.text)
-            if event.processed_at is None:
+            if is_queued:
                 self._screen.print_line("  [dim]in the queue[/]")
 
     def interrupt(self, event: Event) -> None:

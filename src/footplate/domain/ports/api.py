@@ -118,7 +118,7 @@ class AcceptedInputs:
     """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False
     ends_when_idle: bool = False
-    """The session was created together with its task, so there may be no further turn."""
+    """The session was created together with its task or ends when it is done, so there may be no further turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from footplate.domain.files.snapshots import ChildFiles
 from footplate.domain.ports.engine import Claim
+from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import WaitFor
 from footplate.domain.sessions.turns import SessionToWake
@@ -13,15 +14,21 @@ from footplate.domain.sessions.turns import SessionToWake
 
 @dataclass(frozen=True, slots=True)
 class StoppedSessions:
-    """Sessions that were cancelled, and what to do after the commit."""
+    """Sessions that were ended or interrupted, and what to do after the commit."""
 
     to_wake: Sequence[SessionToWake] = ()
     """Organisation and id of sessions that have work now."""
     to_nudge: Sequence[str] = ()
-    """Sessions whose running turn was interrupted."""
+    """Sessions whose running turn was interrupted, or that have ended: a worker may have a warm process for them."""
+    to_publish: Sequence[tuple[str, str, Sequence[Position]]] = ()
+    """Organisation and id of sessions, and their new events."""
 
     def __add__(self, other: "StoppedSessions") -> "StoppedSessions":
-        return StoppedSessions([*self.to_wake, *other.to_wake], [*self.to_nudge, *other.to_nudge])
+        return StoppedSessions(
+            [*self.to_wake, *other.to_wake],
+            [*self.to_nudge, *other.to_nudge],
+            [*self.to_publish, *other.to_publish],
+        )
 
 
 class ChildStore(Protocol):

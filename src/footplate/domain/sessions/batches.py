@@ -4,7 +4,7 @@ A *job* is one session of a batch. It ends when its prompt or its steps have end
 none. The engine decides when each of them runs: jobs with a higher priority first, and the organisations in turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -198,8 +198,17 @@ class BatchReads(Protocol):
 
 class BatchUnit(Protocol):
     async def create_batch(self, principal: Principal, definition: BatchDefinition) -> CreatedBatch: ...
-    async def retry_batch(self, principal: Principal, batch_id: str, states: Sequence[JobState]) -> CreatedBatch:
-        """Create a batch that repeats the jobs that ended in these states."""
+    async def retry_batch(
+        self,
+        principal: Principal,
+        batch_id: str,
+        states: Sequence[JobState],
+        *,
+        check_context: Callable[[JsonObject], None] | None = None,
+    ) -> CreatedBatch:
+        """Create a batch that repeats the jobs that ended in these states. `check_context` raises if the context of a
+        job is not allowed any more.
+        """
 
     async def cancel_batch(self, principal: Principal, batch_id: str) -> Batch:
         """Record that the jobs that have not ended are cancelled. They end after the commit."""

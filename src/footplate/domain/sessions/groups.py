@@ -33,7 +33,7 @@ class ChildLimits:
     max_depth: int = 3
     """1: children cannot start sessions."""
     max_sessions: int = 100
-    """Descendants of one session that have not ended."""
+    """Sessions below a root session, which no other one has started, that have not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,16 @@ from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Usage
 
-SessionToWake: TypeAlias = tuple[str, str] | tuple[str, str, int | None]
-"""A session that has work: its organisation, its id and, unless it is the default, the priority of its turns."""
+SessionToWake: TypeAlias = tuple[str, str] | tuple[str, str, int | None] | tuple[str, str, int | None, bool]
+"""A session that has work: its organisation, its id, the priority of its turns unless it is the default, and whether no
+further turn is expected after this work."""
 
 
-def session_to_wake(organisation: str, session_id: str, priority: int | None) -> SessionToWake:
+def session_to_wake(
+    organisation: str, session_id: str, priority: int | None, *, ends_when_idle: bool = False
+) -> SessionToWake:
+    if ends_when_idle:
+        return organisation, session_id, priority, True
     return (organisation, session_id) if priority is None else (organisation, session_id, priority)
 
 

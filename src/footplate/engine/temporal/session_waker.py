@@ -51,7 +51,10 @@ class TemporalWaker:
                 # finds the session again.
                 return False
             policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
-        await self._signal(WAKE, organisation, session_id, priority=priority, conflict_policy=policy)
+        # It may be the child of a session, which needs no workflow when it has ended.
+        await self._signal(
+            WAKE, organisation, session_id, ends_when_idle=True, priority=priority, conflict_policy=policy
+        )
         return True
 
     async def prepare(self, organisation: str, session_id: str) -> None:

@@ -61,7 +61,7 @@ class TurnChildren(ChildSessions):
 
     async def send_message(self, session_id: str, text: str, call_id: str) -> None:
         if await self._store.send_message(self._claim, session_id, text, call_id):
-            await wake_sessions(self._waker, [(self._claim.organisation, session_id)])
+            await wake_sessions(self._waker, [(self._claim.organisation, session_id)], ends_when_idle=True)
 
     async def cancel(self, group_id: str) -> None:
         await self._cancellation.cancel_group(group_id)

@@ -6,7 +6,7 @@ the log. Outputs are collected at the same times, except before the first call.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
@@ -243,7 +243,7 @@ class TurnFiles:
         return self._progress.may_have_changed or self._environment.was_used
 
     async def merge_child(self, child: ChildFiles, *, replaces: bool) -> FileMerge:
-        """Add the files of a child session to those of this one. If one tree has conflicts, none is changed."""
+        """Add the files of a child session to those of this one: in all trees, or in none."""
         assert self._trees is not None
         await self._environment.ensure_open()
         patches: dict[str, bytes] = {}
@@ -261,14 +261,32 @@ class TurnFiles:
                 conflicts=tuple(conflicts),
             )
         self._progress.may_have_changed = True
-        for name, patch in patches.items():
-            directory = self._environment.inside_paths.get(name, self._environment.root)
-            argv = ["git", "-C", directory, "apply", "--whitespace=nowarn", "-"]
-            result = await self._environment.run(argv, stdin=patch, timeout=_APPLY_SECONDS)
-            if result.exit_code != 0:
-                reason = result.error or result.stderr.decode("utf-8", "replace").strip()[:_MAX_REASON_CHARACTERS]
-                return FileMerge(session_id=child.session_id, state="failed", conflicts=(reason,))
+        if problems := await self._apply_to_all(patches):
+            return FileMerge(session_id=child.session_id, state="failed", conflicts=tuple(problems))
         return FileMerge(session_id=child.session_id, state="merged")
+
+    async def _apply_to_all(self, patches: Mapping[str, bytes]) -> Sequence[str]:
+        """Apply the patches to their trees. If one cannot be applied, no tree changes. Return the reasons."""
+        checks = [await self._apply(name, patch, "--check") for name, patch in patches.items()]
+        if problems := [problem for problem in checks if problem]:
+            return problems
+        applied: list[str] = []
+        for name, patch in patches.items():
+            if problem := await self._apply(name, patch):
+                undone = [await self._apply(one, patches[one], "--reverse") for one in reversed(applied)]
+                return [problem, *(f"The files that were added could not be removed: {one}" for one in undone if one)]
+            applied.append(name)
+        return ()
+
+    async def _apply(self, name: str, patch: bytes, *options: str) -> str | None:
+        """Apply a patch with git in the environment. Return why it failed."""
+        directory = self._environment.inside_paths.get(name, self._environment.root)
+        argv = ["git", "-C", directory, "apply", "--whitespace=nowarn", *options, "-"]
+        result = await self._environment.run(argv, stdin=patch, timeout=_APPLY_SECONDS)
+        if result.exit_code == 0:
+            return None
+        reason = result.error or result.stderr.decode("utf-8", "replace").strip()[:_MAX_REASON_CHARACTERS]
+        return f"{directory}: {reason}"
 
     async def take_final_snapshots(self) -> list[TreeSnapshot]:
         if not self.may_have_changed:

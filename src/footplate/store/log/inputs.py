@@ -438,6 +438,7 @@ async def _write_plans(
         session_id=session_id,
         positions=[_position(plan.event, by_id[plan.event.id]) for plan in plans],
         wake=wake and not head["wake"],
+        ends_when_idle=head["ends_when_done"],
         nudge=control,
     )
 

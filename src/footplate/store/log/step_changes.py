@@ -282,6 +282,7 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
             session_id=session_id,
             positions=positions,
             wake=bool(wake) and not head["wake"],
+            ends_when_idle=head["ends_when_done"],
         )
 
 

@@ -6,21 +6,23 @@ has to decide or a step is queued.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
 import structlog
 
+from footplate.domain.ports.child_store import StoppedSessions
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log.session_ending import end_session
+from footplate.store.log.session_ending import EndedSession, end_member, end_session
 from footplate.store.retention.session_deletion import delete_session_rows
 from footplate.store.row_mapping import Row
 
 log = structlog.get_logger(__name__)
 
 _SESSIONS_PER_RUN: Final = 2000
+_UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 class _SessionWalk(ABC):
@@ -28,10 +30,18 @@ class _SessionWalk(ABC):
 
     _name: str
 
-    def __init__(self, database: Database, older_than: timedelta | None) -> None:
-        """`older_than`: how long a session must be inactive. None: nothing happens."""
+    def __init__(
+        self,
+        database: Database,
+        older_than: timedelta | None,
+        notify: Callable[[StoppedSessions], Awaitable[None]] | None = None,
+    ) -> None:
+        """`older_than`: how long a session must be inactive. None: nothing happens. `notify` is called after each
+        commit that ends a session.
+        """
         self._database = database
         self._older_than = older_than
+        self._notify = notify
 
     async def run(self) -> None:
         if self._older_than is None:
@@ -45,8 +55,13 @@ class _SessionWalk(ABC):
     async def _handle_if_due(self, organisation: str, session_id: str) -> None:
         async with self._database.transaction() as connection:
             await connection.execute(SQL["lock_head_only"], session_id)
-            if await self._find(connection, [session_id]):  # it may have been used meanwhile
-                await self._handle(connection, organisation, session_id)
+            if not await self._find(connection, [session_id]):  # it may have been used meanwhile
+                return
+            ended = await self._handle(connection, organisation, session_id)
+        if self._notify is not None:
+            await self._notify(
+                StoppedSessions(ended.to_wake, [session_id], [(organisation, session_id, ended.positions)])
+            )
 
     async def _next_session_ids(self, after: str) -> list[str]:
         return [row["session_id"] for row in await self._database.fetch("heads_after", after, _SESSIONS_PER_RUN)]
@@ -56,8 +71,8 @@ class _SessionWalk(ABC):
         """Returns those of the sessions that are due."""
 
     @abstractmethod
-    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
-        """Changes a session that is due. The caller holds the lock of its head."""
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> EndedSession:
+        """Ends or deletes a session that is due. The caller holds the lock of its head."""
 
 
 class IdleSessionEnding(_SessionWalk):
@@ -68,11 +83,11 @@ class IdleSessionEnding(_SessionWalk):
     async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
         return await _fetch(source, "unused_sessions", session_ids, self._older_than)
 
-    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
-        assert self._older_than is not None
-        reason = f"The session was not used for {self._older_than}."
-        await end_session(connection, organisation, session_id, SessionEnd(outcome=EndOutcome.EXPIRED, reason=reason))
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> EndedSession:
+        end = _expired_after(self._older_than)
+        ended = await end_session(connection, organisation, session_id, end)
         log.info("idle session ended", action="expiry.ended", session=session_id)
+        return ended
 
 
 class SessionExpiry(_SessionWalk):
@@ -91,9 +106,24 @@ class SessionExpiry(_SessionWalk):
     async def _find(self, source: Database | Connection, session_ids: list[str]) -> Sequence[Row]:
         return await _fetch(source, "expired", session_ids, self._older_than, False)
 
-    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> None:
+    async def _handle(self, connection: Connection, organisation: str, session_id: str) -> EndedSession:
+        ended = await end_member(connection, organisation, session_id, _expired_after(self._older_than))
         await delete_session_rows(connection, organisation, session_id)
         log.info("expired session deleted", action="expiry.deleted", session=session_id)
+        return ended
+
+
+def _expired_after(unused: timedelta | None) -> SessionEnd:
+    assert unused is not None
+    return SessionEnd(outcome=EndOutcome.EXPIRED, reason=f"The session was not used for {_describe_duration(unused)}.")
+
+
+def _describe_duration(duration: timedelta) -> str:
+    """Returns a duration in its largest unit that divides it: `30 days`, `1 hour`, `90 minutes`."""
+    seconds = round(duration.total_seconds())
+    size, unit = next(found for found in _UNITS if seconds % found[0] == 0)
+    count = seconds // size
+    return f"{count:,} {unit}" if count == 1 else f"{count:,} {unit}s"
 
 
 async def _fetch(source: Database | Connection, query: str, *args: object) -> Sequence[Row]:

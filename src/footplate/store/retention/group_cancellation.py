@@ -69,9 +69,9 @@ class GroupCancellation:
                 return StoppedSessions()
             if head["status"] != "running":
                 ended = await end_session(connection, organisation, session_id, _CANCELLED)
-                return StoppedSessions(to_wake=ended.to_wake)
+                return StoppedSessions(ended.to_wake, [session_id], [(organisation, session_id, ended.positions)])
             await request_end(connection, session_id, _CANCELLED)
             principal = Principal(organisation, principal_id, "", frozenset())
             interrupt = Input(type=events.USER_INTERRUPT, body={})
-            await append_inputs(connection, self._objects, principal, session_id, [interrupt])
-            return StoppedSessions(to_nudge=[session_id])
+            accepted = await append_inputs(connection, self._objects, principal, session_id, [interrupt])
+            return StoppedSessions((), [session_id], [(organisation, session_id, accepted.positions)])

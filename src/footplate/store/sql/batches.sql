@@ -61,7 +61,7 @@ from session_groups s
 left join lateral (
     select count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'running') as running,
            count(*) filter (where state = 'waiting') as waiting
-    from batch_jobs where group_id = s.id) c on s.ended_at is null
+    from group_members where group_id = s.id) c on s.ended_at is null
 where s.id = $1 and s.organisation = $2 and s.kind = 'batch'
   and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
 
@@ -69,7 +69,7 @@ where s.id = $1 and s.organisation = $2 and s.kind = 'batch'
 -- $7 is the index, or with $8 the number, after which the page starts. The rows of `turns` are read for the page alone.
 select j.*, last.result, coalesce(t.turns, 0) as turns, t.started_at
 from (
-    select * from batch_jobs
+    select * from group_members
     where group_id = $1 and organisation = $2 and ($3::text[] is null or owner = any($3) or visible_to = any($3))
       and ($4::text[] is null or state = any($4)) and ($5::text is null or group_name = $5)
       and case when $8 then group_end > $7 else group_index > $7 end
@@ -82,8 +82,9 @@ left join lateral (
 order by case when $8 then j.group_end else j.group_index end
 
 -- name: jobs_to_retry
-select s.id, s.group_name, s.agent, s.environment_id, s.title, s.metadata, s.context, s.project_ids, s.permissions
-from sessions s join batch_jobs m on m.session_id = s.id
+select s.id, s.group_name, s.agent, s.environment_id, s.title, s.metadata, s.context, s.project_ids, s.workspace_id,
+       s.permissions
+from sessions s join group_members m on m.session_id = s.id
 where m.group_id = $1 and m.state = any($2::text[]) and ($3::text[] is null or m.owner = any($3) or m.visible_to = any($3))
 order by s.group_index
 
@@ -95,6 +96,12 @@ join steps q on q.session_id = s.id
 join events e on e.session_id = s.id and e.seq = q.position and e.created_at = s.created_at
 where s.id = any($1::text[])
 order by e.session_id, e.seq
+
+-- name: granted_rules
+-- Approvals that may have added a rule to the session. Large bodies are in the object store.
+select session_id, body, object_key from events
+where session_id = any($1::text[]) and type = 'user.tool_confirmation' and ref_seq is null
+  and (object_key is not null or body ->> 'session_rule' is not null)
 
 -- name: cancel_batch
 update session_groups set cancelled_at = coalesce(cancelled_at, now())

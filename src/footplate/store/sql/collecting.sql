@@ -35,7 +35,8 @@ select file_id, true from file_removals where file_id = any($1::text[]) and orga
 
 -- name: expired
 -- Which of these sessions are inactive and were last used long ago. Same conditions as `resting`, but includes archived
--- sessions. $3: ended sessions count at once.
+-- sessions. $3: the caller removes the host's copies of their files. Ended sessions then count at once, even if forks or children
+-- need their snapshots, which the object store has.
 select h.session_id, h.organisation, s.project_ids
 from session_heads h
 join sessions s on s.id = h.session_id
@@ -43,7 +44,7 @@ left join archives a on a.session_id = h.session_id
 left join events e on e.session_id = h.session_id and e.seq = h.seq
 where h.session_id = any($1::text[]) and h.status in ('idle', 'terminated') and h.turn_id is null and h.holder is null and not h.wake
   and not exists (select from steps t where t.session_id = h.session_id and t.sort_key > h.taken_position and t.state = 'pending')
-  and not exists (select from stretches f where f.owner = h.session_id)
+  and ($3 and h.status = 'terminated' or not exists (select from stretches f where f.owner = h.session_id))
   and ($3 and h.status = 'terminated'
        or greatest(coalesce(e.created_at, a.last_event_at, a.created_at, s.created_at), h.claimed_at) < now() - $2::interval)
 

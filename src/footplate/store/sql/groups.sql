@@ -28,7 +28,7 @@ select g.id, array(select s.id from sessions s where s.group_id = g.id order by 
 from session_groups g where g.parent_session_id = $1 and g.started_by = $2
 
 -- name: lock_descendants
--- Prevents that two descendants of a session each use the last place.
+-- Prevents that two descendants of a root session each use the last place.
 select pg_advisory_xact_lock(hashtext('descendants'), hashtext($1))
 
 -- name: living_descendants

@@ -2,7 +2,7 @@
 
 -- name: lock_head
 -- The head's lock orders all changes to a session.
-select h.*, s.archived_at, s.ended_at
+select h.*, s.archived_at, s.ended_at, s.ends_when_done
 from session_heads h join sessions s on s.id = h.session_id
 where h.session_id = $1 and h.organisation = $2
 for update of h

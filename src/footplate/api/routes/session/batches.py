@@ -1,5 +1,7 @@
 """`/v1/session_batches`: creates, lists, cancels and repeats batches of background sessions, and lists results."""
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -200,6 +202,7 @@ async def retry_batch(request: Request, batch_id: str, principal: Caller) -> Res
     body, raw = await read_body(request, RetryBatch)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        return _announce_batch(await unit.retry_batch(principal, batch_id, body.states))
+        check_context = partial(get_services(request).named_roots.check_context, principal.organisation)
+        return _announce_batch(await unit.retry_batch(principal, batch_id, body.states, check_context=check_context))
 
-    return await execute_change(request, principal, raw, work)
+    return await execute_change(request, principal, raw, work, audit_action="batch.retry")

@@ -2,7 +2,7 @@
 transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,7 +88,14 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
         batch = await load_batch(self._connection, principal, batch_id)
         return CreatedBatch(batch=batch, session_ids=session_ids[:started])
 
-    async def retry_batch(self, principal: Principal, batch_id: str, states: Sequence[JobState]) -> CreatedBatch:
+    async def retry_batch(
+        self,
+        principal: Principal,
+        batch_id: str,
+        states: Sequence[JobState],
+        *,
+        check_context: Callable[[JsonObject], None] | None = None,
+    ) -> CreatedBatch:
         old = await load_batch(self._connection, principal, batch_id)
         rows = await self._connection.fetch(
             SQL["jobs_to_retry"], batch_id, list(states), ViewFilter.of(principal).audiences
@@ -98,9 +105,14 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
                 f"Batch {batch_id!r} has no job that has {' or '.join(states)}.",
                 help_text="Look at its jobs with `footplate batch show`, and wait until they have ended.",
             )
-        inputs = await self._load_first_inputs([row["id"] for row in rows])
+        if check_context is not None:
+            for row in rows:
+                check_context(row["context"])
+        session_ids = [row["id"] for row in rows]
+        inputs = await self._load_first_inputs(session_ids)
+        granted = await self._load_granted_rules(session_ids)
         definition = BatchDefinition(
-            jobs=[_repeat_job(row, inputs.get(row["id"])) for row in rows],
+            jobs=[_repeat_job(row, inputs.get(row["id"]), granted.get(row["id"], set())) for row in rows],
             name=old.name,
             priority=old.priority,
             max_running=old.max_running,
@@ -200,6 +212,14 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
             found.setdefault(row["session_id"], []).append((row, body))
         return found
 
+    async def _load_granted_rules(self, session_ids: Sequence[str]) -> Mapping[str, set[str]]:
+        """Returns the rules that people added to each session when they approved a call."""
+        found: dict[str, set[str]] = {}
+        for row in await self._connection.fetch(SQL["granted_rules"], list(session_ids)):
+            body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
+            found.setdefault(row["session_id"], set()).add(str(body.get("session_rule")))
+        return found
+
 
 def _first_inputs(job: JobDefinition) -> list[tuple[Event, StepDefinition | None, JsonObject]]:
     """Returns the events that create the steps of a job's queue, with their definitions and overrides."""
@@ -208,12 +228,16 @@ def _first_inputs(job: JobDefinition) -> list[tuple[Event, StepDefinition | None
     return [(Event(events.USER_MESSAGE, {"content": [*job.content]}), None, {})]
 
 
-def _repeat_job(row: Row, inputs: Sequence[tuple[Row, JsonObject]] | None) -> JobDefinition:
+def _repeat_job(row: Row, inputs: Sequence[tuple[Row, JsonObject]] | None, granted: set[str]) -> JobDefinition:
+    """Returns the job as it was requested: without the rules that people granted to its session."""
     if inputs is None:
         raise Conflict(
             f"Job {row['group_name']!r} cannot be repeated, because its log was archived.",
             help_text="Create a batch with its request.",
         )
+    permissions = {**row["permissions"]}
+    if "allow" in permissions:
+        permissions["allow"] = [rule for rule in permissions["allow"] if rule not in granted]
     is_message = inputs[0][0]["definition"] is None
     return JobDefinition(
         custom_id=row["group_name"],
@@ -228,8 +252,9 @@ def _repeat_job(row: Row, inputs: Sequence[tuple[Row, JsonObject]] | None) -> Jo
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
-        project_ids=row["project_ids"],
-        permissions=row["permissions"],
+        project_ids=row["project_ids"] if row["workspace_id"] is None else (),
+        workspace_id=row["workspace_id"],
+        permissions=permissions,
     )
 
 

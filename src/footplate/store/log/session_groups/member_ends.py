@@ -84,7 +84,7 @@ async def start_next_member(connection: Connection, organisation: str, group_id:
     if row is None:
         return ()
     await append_events(connection, organisation, None, row["session_id"], [playback_event(Playback())])
-    return [session_to_wake(organisation, row["session_id"], row["priority"])]
+    return [session_to_wake(organisation, row["session_id"], row["priority"], ends_when_idle=True)]
 
 
 async def load_result(connection: Connection, group: Row) -> GroupResult:

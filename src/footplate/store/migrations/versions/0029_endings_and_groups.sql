@@ -40,7 +40,7 @@ create table session_groups (
     -- The session and the turn that started the children. Null for a batch.
     parent_session_id text,
     parent_turn_id    text,
-    -- The session that is no child itself, above the parent or the parent.
+    -- The root session, which is no child itself: an ancestor of the parent, or the parent.
     root_session_id   text,
     -- The call of the parent that started the children. A repeated call finds its group.
     started_by        text,
@@ -64,8 +64,8 @@ create table session_groups (
 create unique index groups_by_call on session_groups (parent_session_id, started_by) where started_by is not null;
 create index batches on session_groups (organisation, created_at, id) where kind = 'batch';
 
--- The jobs of batches and their states. The children of sessions are in it too.
-create view batch_jobs as
+-- The members of groups and their states.
+create view group_members as
 select s.group_id, s.group_index, s.group_name, s.group_end, s.id as session_id, s.organisation,
        coalesce(s.owner, s.principal) as owner, s.visible_to, s.end_reason, s.created_at, s.ended_at,
        case when s.ended_at is not null then s.end_outcome
