@@ -141,7 +141,7 @@ async def test_a_turn_that_needs_action_exits_with_3(cell: Cell, client: AsyncFo
     assert (result["exit_code"], result["status"], len(result["pending"])) == (3, "awaiting_tool_results", 1)
     done = await cell.run("run", "--agent", agent.id, "[[script:ask]]")
     assert done.code == 3
-    assert 'ask {"question": "Which one?"}  waits for a result' in done.err
+    assert 'ask   {"question": "Which one?"}  waits for a result' in done.err
 
 
 async def test_a_question_gets_one_reply(cell: Cell, client: AsyncFootplate) -> None:

@@ -1,5 +1,6 @@
 """Steps from the command line: a pipeline file, the queue of a session, and play, pause and next."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ async def test_a_paused_session_is_stepped_through_and_changed(
     assert (await _json(cell, "step", "steps", "edit", "one", "--shell", "echo edited"))["command"] == "echo edited"
     assert (await _json(cell, "step", "steps", "rm", "two"))["state"] == "cancelled"
     shown = (await cell.run("show", session_id)).out
-    assert "paused: a step failed · 2 pending: three, one" in shown
+    assert "paused: a step failed or was interrupted · 2 pending: three, one" in shown
     assert session_id in (await cell.run("ls", "--activity", "paused", "--quiet")).out
     assert (await _json(cell, "playback", "next", session_id))["next_steps"] == 1
 
@@ -101,9 +102,12 @@ async def test_a_paused_session_is_stepped_through_and_changed(
 
 @pytest.mark.requirement("R3", "F2")
 async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
-    text = "steps:\n  - {name: review, external: Read it}\n  - shell: echo ${steps.review.stdout}\n"
+    text = (
+        "steps:\n  - {name: build, shell: echo it}\n  - {name: review, external: 'Read ${steps.build.text}'}\n"
+        "  - shell: echo ${steps.review.stdout}\n"
+    )
     started = fits("pipeline-started", (await _queue_run(cell, tmp_path, text, "--detach", "--json")).out)
-    session_id, (review, last) = started["session_id"], started["steps"]
+    session_id, (_, review, last) = started["session_id"], started["steps"]
 
     async def waits() -> bool:
         return (await client.steps.retrieve(session_id, review["id"])).waiting_for == "action"
@@ -111,6 +115,8 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     assert await wait_until(waits, 60)
     assert "needs result" in (await cell.run("steps", "ls", session_id)).out
     sent = ("steps", "result", "review", "--status", "completed", "--stdout", "fine")
+    followed = asyncio.create_task(cell.run("attach", session_id))
+    await asyncio.sleep(3)
     assert [(await cell.run(*sent)).code for _ in range(2)] == [0, 0]
     assert (await cell.run("steps", "result", "review", "--status", "failed")).code == 1
 
@@ -121,6 +127,38 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     found = await client.steps.retrieve(session_id, last["id"])
     assert found.result is not None
     assert found.result.stdout == "fine\n"
+    attached = await followed
+    assert attached.code == 0, attached
+    assert f"footplate steps result review --session {session_id} --status completed" in attached.out
+    assert "Read it" in attached.out
+    assert [line.strip() for line in attached.out.splitlines()][-3] == "fine"  # the output of the last step
+    again = await cell.run("attach", session_id)
+    assert (again.code, "Send one" in again.err, "echo fine" in again.err) == (0, False, True), again
+
+
+async def test_a_detached_parallel_step_is_followed_again(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+    text = "steps:\n  - {name: par, parallel: [{shell: sleep 8}]}\n  - {name: bad, shell: exit 4}\n  - shell: ls\n"
+    started = fits("pipeline-started", (await _queue_run(cell, tmp_path, text, "--detach", "--json")).out)
+    session_id, (parallel, *_) = started["session_id"], started["steps"]
+
+    async def waits() -> bool:
+        return (await client.steps.retrieve(session_id, parallel["id"])).waiting_for == "sessions"
+
+    assert await wait_until(waits, 60)
+    attached = asyncio.create_task(cell.run("attach", session_id))
+    shown = (await cell.run("show", session_id)).out
+    assert "sessions run" in shown
+    assert "needs result" not in shown
+    done = await attached
+    assert (done.code, "Send one" in done.err) == (1, False), done
+    assert f"footplate steps add {session_id} --before " in done.err
+    log = (await cell.run("logs", session_id)).out
+    assert "1 of 1 session completed." in log
+    assert "waits for" not in log
+    assert [line.split()[1] for line in (await cell.run("show", session_id)).out.splitlines() if "turn_" in line] == [
+        "failed",
+        "completed",
+    ]
 
 
 async def test_an_invalid_file_creates_no_session(cell: Cell, tmp_path: Path) -> None:

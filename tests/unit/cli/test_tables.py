@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import batch_views, member_tables, resource_tables
-from footplate.client import ApiKey, AuditEntry, File, Member, Project, Session, Team, Turn
+from footplate.cli.render import batch_views, member_tables, resource_tables, step_tables
+from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, Turn
 from footplate.client.batches import JobResult
+from footplate.client.response_models import SessionEnd
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,6 +47,17 @@ def test_turns_have_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
     *_, headings, turn = _lines(capsys)
     assert headings == ["#", "STATUS", "AGE", "TOOK", "IN/OUT", "TURN", "RESULT"]
     assert (turn[:2], turn[5], turn[6:]) == (["1", "completed"], TURN_ID, ["The", "tests", "pass."])
+
+
+def test_the_turn_of_a_failed_step_has_failed_and_its_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Turn.model_validate(
+        {**TURN.wire(), "result": {"text": "x", "error": "The command exited.\nSee " + "x" * 90}}
+    )
+    long = Turn.model_validate({**TURN.wire(), "result": {"text": "x" * 90}})
+    resource_tables.print_session(SESSION, [failed, long])
+    *_, first, second = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert (first[1], first[6:]) == ("failed", ["The", "command", "exited."])
+    assert (second[1], second[6]) == ("completed", "x" * 79 + "…")
 
 
 def test_a_narrow_terminal_shows_the_complete_id_and_the_result(
@@ -106,6 +118,25 @@ def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.Ca
     assert "harness the server's default" in lines
     assert {"project website (proj_1)", "location /srv/website", "base main at 4f2a"} <= set(lines)
     assert lines[-1].startswith("1 needs approval ")
+
+
+def test_a_session_names_who_ended_it_and_the_projects_of_its_children(capsys: pytest.CaptureFixture[str]) -> None:
+    end = {"outcome": "completed", "ended_by": "key_1", "ended_at": NOW}
+    session = _with(end=end, owner={"id": "key_1", "name": "ann"})
+    long = Project.model_validate({**_PROJECT.wire(), "name": "a-project-with-a-long-name", "path": "srv/long"})
+    child = _with(parent_id="sesn_1", project_ids=["proj_1"])
+    resource_tables.print_session(session, [], (), {"proj_1": long}, children=[child])
+    out = capsys.readouterr().out
+    assert " ago by ann\n" in out
+    assert "  a-project-with-a-lo…  " in out
+    resource_tables.print_session(_with(project_ids=["proj_1"]), [], (), {"proj_1": long})
+    assert "srv/long in the server's projects directory" in capsys.readouterr().out
+
+
+def test_steps_of_an_ended_session_do_not_play(capsys: pytest.CaptureFixture[str]) -> None:
+    end = SessionEnd.model_validate({"outcome": "failed", "ended_at": NOW})
+    step_tables.print_steps([], Playback(session_id="sesn_1", playing=True), end)
+    assert capsys.readouterr().out == "The session has ended: failed.\n"
 
 
 def test_a_session_has_its_owner_and_the_team_that_can_see_it(capsys: pytest.CaptureFixture[str]) -> None:

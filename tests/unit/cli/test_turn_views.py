@@ -140,7 +140,7 @@ def test_a_pending_call_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     view.show_event(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
     view.show_result(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
     err = capsys.readouterr().err
-    assert 'ask {"question": "Why?"}  waits for a result' in err
+    assert 'ask   {"question": "Why?"}  waits for a result' in err
     assert "user.custom_tool_result" in err
 
 
@@ -219,6 +219,23 @@ def test_a_result_shows_a_call_and_a_decision_that_were_not_shown(capsys: pytest
     view.recall_event(_event("user.tool_confirmation", 2, tool_use_id="t1", result="deny", decided_by_name="Ada"))
     view.show_event(_event("agent.tool_result", 3, tool_use_id="t1", is_error=True, content=_text("Denied.")))
     assert capsys.readouterr().err == "  bash  git push  denied by Ada\n        Denied.\n"
+
+
+def test_a_log_shows_the_results_of_custom_calls_and_those_that_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView(lines_on_stdout=True)
+    view.set_waiting_calls(["c3"], until=30)
+    for number, name in enumerate(("run_sessions", "external_step", "external_step", "run_sessions"), 1):
+        view.show_event(_event("agent.custom_tool_use", id=f"c{number}", name=name, input={}, position=f"{number}0"))
+        if number == 1:
+            text = "2 of 2 sessions completed.\none"
+            view.show_event(_event("user.custom_tool_result", 2, custom_tool_use_id="c1", content=_text(text)))
+        if number == 2:
+            view.show_event(_event("session.status_idle", stop_reason={"type": "end_turn"}))
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "run_sessions ok 2.0s", "2 of 2 sessions completed.", "external_step no result",
+        "external_step waits for a result", "run_sessions waits for its sessions",
+    ]  # fmt: skip
 
 
 def test_waiting_for_a_person_is_not_an_attempt(capsys: pytest.CaptureFixture[str]) -> None:

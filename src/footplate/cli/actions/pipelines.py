@@ -17,7 +17,7 @@ from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import terminal_io
 from footplate.cli.render.step_progress import QuietProgressView, StepProgressView
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import ApiError, AsyncFootplate, ClientError, Step
+from footplate.client import ApiError, AsyncFootplate, ClientError, NotFound, Step
 
 _HELP = "docs/steps.md describes the file, and docs/schemas/pipeline.schema.json is its JSON schema."
 _SHARED_DIRECTORY = (
@@ -38,13 +38,39 @@ def run_pipeline(
         if detach:
             _print_started(session_id, steps, as_json=as_json)
             return Exit.DONE
-        view = QuietProgressView(steps) if as_json else StepProgressView(steps)
-        asks = not as_json and approval_prompt.can_ask()
-        result = await PipelineFollower(client, session_id, steps, view, asks=asks).follow(after=after)
-        view.show_pipeline_result(result)
-        return result.exit_code
+        return await _follow_steps(client, session_id, steps, after=after, as_json=as_json)
 
     raise typer.Exit(run_with_client(work, profile=profile, as_json=as_json))
+
+
+async def follow_open_steps(client: AsyncFootplate, session_id: str) -> int | None:
+    """Follows the steps that run or wait in the queue. Returns the exit code, or None if there are none or a message
+    runs, which is followed as a turn.
+    """
+    after = await _newest_position(client, session_id)
+    try:
+        steps = [step async for step in client.steps.list(session_id, limit=1000, states=["running", "pending"])]
+    except NotFound:  # the server is older than queues
+        return None
+    if all(step.is_message for step in steps) or any(step.is_message and step.state == "running" for step in steps):
+        return None
+    saved_ids.remember_ids(client.base_url, session=session_id)
+    return await _follow_steps(client, session_id, steps, after=after, as_json=False)
+
+
+async def _follow_steps(
+    client: AsyncFootplate, session_id: str, steps: list[Step], *, after: str, as_json: bool
+) -> int:
+    view = QuietProgressView(steps) if as_json else StepProgressView(steps)
+    asks = not as_json and approval_prompt.can_ask()
+    result = await PipelineFollower(client, session_id, steps, view, asks=asks).follow(after=after)
+    view.show_pipeline_result(result)
+    return result.exit_code
+
+
+async def _newest_position(client: AsyncFootplate, session_id: str) -> str:
+    newest = (await client.events.list(session_id, limit=1, order="desc").page()).data
+    return str(newest[0].position) if newest else "0"
 
 
 def _load(path: Path, request: session_start.RunRequest, *, as_json: bool) -> Pipeline:
@@ -69,10 +95,10 @@ async def _add_steps(
     """Returns the session, the position before the steps in its log, and the steps."""
     if request.session is not None:
         session_id = await session_start.resolve_session_id(client, request.session)
-        newest = (await client.events.list(session_id, limit=1, order="desc").page()).data
+        after = await _newest_position(client, session_id)
         steps = [*await client.steps.add(session_id, pipeline.to_wire())]
         saved_ids.remember_ids(client.base_url, session=session_id)
-        return session_id, str(newest[0].position) if newest else "0", steps
+        return session_id, after, steps
     started = await session_start.start_turn(client, server, request)
     try:
         return started.session_id, started.after, [*await client.steps.add(started.session_id, pipeline.to_wire())]
@@ -89,4 +115,4 @@ def _print_started(session_id: str, steps: list[Step], *, as_json: bool) -> None
         )
     else:
         terminal_io.print_result(session_id)
-        terminal_io.err().print(f"[dim]See its steps with: footplate steps ls {session_id}[/]")
+        terminal_io.err().print(f"[dim]Follow its steps with: footplate attach {session_id}[/]")

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 import typer
 
-from footplate.cli.actions import members
+from footplate.cli.actions import members, pipelines
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
@@ -56,6 +56,10 @@ def run(
 def attach(wanted: str, output_format: OutputFormat, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> int:
         session_id = await session_start.resolve_session_id(client, wanted)
+        if output_format is OutputFormat.TEXT:
+            exit_code = await pipelines.follow_open_steps(client, session_id)
+            if exit_code is not None:
+                return exit_code
         return (
             await session_start.attach_session(
                 client, session_id, _create_view(output_format, show_input=True), asks=_asks(output_format)
@@ -141,13 +145,14 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
             pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
             if session.activity is not None and session.activity.state == "waiting_for_answer":
                 questions.extend([one async for one in client.questions.list(session_id=session_id)])
-            projects.update(await _load_projects(client, [session]))
             turns = [turn async for turn in client.turns.list(session_id, limit=100)]
             older.extend(turns[_MAX_TURNS:])
             if team := await members.load_team(client, session):
                 teams.append(team)
-            queue.append(await _describe_queue(client, session_id))
+            queue.append("" if session.end else await _describe_queue(client, session_id))
             children.extend((await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session_id).page()).data)
+            projects.update(await _load_projects(client, [session, *children]))
+            session = await _name_wait(client, session)
             return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
 
@@ -175,6 +180,17 @@ async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
         return False
 
 
+async def _name_wait(client: AsyncFootplate, session: Session) -> Session:
+    """Returns the session with an own activity if its step waits for sessions, and not for a result."""
+    activity = session.activity
+    if activity is None or activity.state != "waiting_for_result":
+        return session
+    running = (await client.steps.list(session.id, states=["running"]).page()).data
+    if not any(step.waiting_for == "sessions" for step in running):
+        return session
+    return session.model_copy(update={"activity": activity.model_copy(update={"state": "waiting_for_sessions"})})
+
+
 async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
     try:
         playback = await client.steps.playback(session_id)
@@ -194,6 +210,13 @@ def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json
         if isinstance(view, TextView) and not follow:
             # A fork also has the messages that were queued in its parent, but not in its own queue.
             view.queued = {step.id async for step in client.steps.list(session_id, states=["pending"])}
+        if isinstance(view, TextView):
+            turns = (await client.turns.list(session_id, limit=1).page()).data
+            newest = (await client.events.list(session_id, limit=1, order="desc").page()).data if follow else ()
+            view.set_waiting_calls(
+                [event_id for turn in turns for event_id in turn.result.pending],
+                int(newest[0].position or 0) if newest else 0 if follow else None,
+            )
         if follow:
             deltas = () if show_ids else (MESSAGE,)
             stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)

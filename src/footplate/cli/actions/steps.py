@@ -8,21 +8,23 @@ from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import step_tables, terminal_io
 from footplate.client import AsyncFootplate, ClientError, Playback, Step
+from footplate.client.response_models import SessionEnd
 
 _MIN_ID_END = 6
 
 
 def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> tuple[list[Step], Playback]:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[list[Step], Playback, SessionEnd | None]:
         session_id = await resolve_session_id(client, session)
         found = [step async for step in client.steps.list(session_id, limit=1000)]
-        return found, await client.steps.playback(session_id)
+        end = None if as_json else (await client.sessions.retrieve(session_id)).end
+        return found, await client.steps.playback(session_id), end
 
-    found, playback = run_with_client(work, profile=profile, as_json=as_json)
+    found, playback, end = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json({"playback": playback.wire(), "steps": [step.wire() for step in found]})
     else:
-        step_tables.print_steps(found, playback)
+        step_tables.print_steps(found, playback, end)
 
 
 def add_step(session: str, step: Mapping[str, Any], *, before: str | None, as_json: bool, profile: str | None) -> None:

@@ -6,14 +6,16 @@ from typing import Final
 from footplate.client import AsyncFootplate
 from footplate.client.response_models import Event
 
-TOOL_USES: Final = ("agent.tool_use", "agent.mcp_tool_use")
+TOOL_USES: Final = ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
 _DECISION: Final = "user.tool_confirmation"
-_REFERRING_EVENTS: Final = ("agent.tool_result", "agent.mcp_tool_result", _DECISION)
+_REFERRING_EVENTS: Final = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result", _DECISION)
 
 
 def referenced_call(event: Event) -> str | None:
     """Returns the id of the call that a result or a decision belongs to."""
-    return event.tool_use_id or event.mcp_tool_use_id if event.type in _REFERRING_EVENTS else None
+    if event.type not in _REFERRING_EVENTS:
+        return None
+    return event.tool_use_id or event.mcp_tool_use_id or event.custom_tool_use_id
 
 
 async def find_missing_calls(client: AsyncFootplate, session_id: str, shown: Sequence[Event]) -> list[Event]:

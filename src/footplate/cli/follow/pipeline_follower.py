@@ -51,13 +51,13 @@ class PipelineFollower:
             while (status := await self._update()) is None:
                 await self._wait_for_change(background[0])
         except asyncio.CancelledError:
-            self._view.show_note("Detached. The session continues. Look at its steps or events, or pause it:")
-            for command in ("steps ls", "logs -f", "pause"):
+            self._view.show_note("Detached. The session continues. Follow it again, look at its steps, or pause it:")
+            for command in ("attach", "steps ls", "pause"):
                 self._view.show_note(f"  footplate {command} {self._session_id}")
             raise
         except (Unreachable, StreamLost):
             self._view.show_note(
-                f"The session is not lost. Once the server is back, run: footplate steps ls {self._session_id}"
+                f"The session is not lost. Once the server is back, run: footplate attach {self._session_id}"
             )
             raise
         finally:
@@ -106,7 +106,7 @@ class PipelineFollower:
                 continue
             step = open_steps.get(step_id) or await self._client.steps.retrieve(self._session_id, step_id)
             self._steps[step_id] = step
-            self._show(step)
+            await self._show(step)
         if all(step.state not in {"pending", "running"} for step in self._steps.values()):
             return await self._end_status()
         waiting = [step for step in open_steps.values() if step.waiting_for == "action" and step.kind != "external"]
@@ -118,7 +118,7 @@ class PipelineFollower:
         if playback.playing or playback.next_steps:
             return None
         failed = playback.pause_reason == "step_failed"
-        self._view.show_note(f"The session is paused. Continue: footplate play {self._session_id}")
+        self._view.show_pause(self._session_id, [*self._steps.values()])
         return self._final_status() if failed and self._final_status() != "completed" else "paused"
 
     async def _end_status(self) -> Status:
@@ -150,7 +150,15 @@ class PipelineFollower:
         self._undecided = True
         self._changed.set()
 
-    def _show(self, step: Step) -> None:
+    async def _find_instructions(self, step: Step) -> str:
+        """Returns the instructions of an external step that waits, with references replaced by their values."""
+        calls = self._client.events.list(self._session_id, limit=10, order="desc", types=["agent.custom_tool_use"])
+        for call in (await calls.page()).data:
+            if call.wire().get("step_id") == step.id:
+                return str((call.input or {}).get("instructions") or "")
+        return step.instructions or ""
+
+    async def _show(self, step: Step) -> None:
         number, now = self._numbers[step.id], (step.state, step.waiting_for, step.attempt)
         before = self._shown.get(step.id)
         self._shown[step.id] = now
@@ -164,7 +172,9 @@ class PipelineFollower:
         elif step.waiting_for == "sessions" and before != now:
             self._view.step_waits(number, step, f"for its sessions: footplate ls --children-of {step.session_id}")
         elif step.waiting_for == "action" and step.kind == "external" and before != now:
-            self._view.step_waits(number, step, f"for its result: footplate steps result {step.name or step.id}")
+            self._view.show_instructions(number, step, await self._find_instructions(step))
+            command = f"footplate steps result {step.name or step.id} --session {step.session_id} --status completed"
+            self._view.step_waits(number, step, f"for its result: {command}")
 
     async def _refresh_periodically(self) -> None:
         with suppress(asyncio.CancelledError):

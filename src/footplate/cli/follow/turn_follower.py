@@ -64,11 +64,14 @@ class TurnFollower:
         self._timed_out = False
         self._detached = False
 
-    async def follow(self, *, after: str, input_id: str | None = None, show_all: bool = False) -> RunResult:
+    async def follow(
+        self, *, after: str, input_id: str | None = None, show_all: bool = False, has_started: bool = False
+    ) -> RunResult:
         """Follows events after `after` to the end of the turn that processes `input_id`, or else of the next turn.
 
-        Shows only that turn, or all events with `show_all`.
+        Shows only that turn, or all events with `show_all`. `has_started`: the turn starts directly after `after`.
         """
+        self._turn_input_id = input_id if has_started else None
         self._task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         self._set_timer()

@@ -28,6 +28,7 @@ from footplate.domain.text.visible_text import count_columns, show_line, wrap_li
 
 _COLOURS: Final = {
     "running": "green",
+    "waiting_for_sessions": "green",
     "completed": "green",
     "rescheduling": "yellow",
     "retrying": "yellow",
@@ -42,6 +43,7 @@ _LABELS: Final = {
     "waiting_for_approval": "needs approval",
     "waiting_for_answer": "needs answer",
     "waiting_for_result": "needs result",
+    "waiting_for_sessions": "sessions run",
 }
 _TURN_LIMIT: Final = "turn_limit"
 _STALL_REASONS: Final = {
@@ -60,6 +62,7 @@ _STALL_REMEDIES: Final = {
 _CHILD_MARK: Final = "· "
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
+_RESULT_COLUMNS: Final = 80
 _WIDE_COLUMNS = 100
 _NAME_COLUMNS: Final = 14
 _WIDE_NAME_COLUMNS: Final = 30
@@ -77,7 +80,7 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) ->
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
     rows: list[list[Cell]] = []
     for each in found:
-        project = show_line(_project_name(each, projects), _PROJECT_COLUMNS)
+        project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
         title = f"{_FORK_MARK if each.forked_from else _CHILD_MARK if each.parent_id else ''}{each.title or ''}"
         first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
         if wide:
@@ -142,7 +145,7 @@ def print_session(
         print_rows(headings, rows)
     if children:
         terminal_io.out().print("\nSessions that it has started, newest first:")
-        print_sessions(children, {})
+        print_sessions(children, projects or {})
     reason = detail.activity.reason if detail.activity else None
     if reason == "author_disabled":
         print_note(_STALL_REMEDIES[reason])
@@ -214,8 +217,12 @@ def print_end(session: Session) -> None:
 def _end_details(detail: Session) -> dict[str, Cell]:
     if detail.end is None:
         return {"ends": "when its queue is empty" if detail.ends_when_done else ""}
-    ended = f"{_format_time(detail.end.ended_at)}{f' by {detail.end.ended_by}' if detail.end.ended_by else ''}"
-    return {"ended": ended, "reason": UntrustedText(detail.end.reason or "")}
+    owner, member = detail.owner, detail.end.ended_by
+    name = owner.name if owner is not None and owner.id == member else None
+    by = UntrustedText(
+        f"{_format_time(detail.end.ended_at)} by {name or member}" if member else _format_time(detail.end.ended_at)
+    )
+    return {"ended": by, "reason": UntrustedText(detail.end.reason or "")}
 
 
 def _format_origin(detail: Session) -> str:
@@ -229,14 +236,21 @@ def _turn_row(turn: Turn, awaited: str, *, wide: bool) -> list[Cell]:
     if turn.started_at and turn.ended_at:
         took = value_formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
-    result = turn.result.error or turn.result.text
+    result = (turn.result.error or turn.result.text).strip().partition("\n")[0]
+    status = (
+        "failed" if turn.status == "completed" and turn.result.error else turn.status
+    )  # the step of the turn failed
     return [
-        _colour_label(awaited if turn.status == "awaiting_tool_results" else turn.status),
+        _colour_label(awaited if status == "awaiting_tool_results" else status),
         value_formatting.format_age(turn.created_at),
         *([took, tokens] if wide else []),
         f"[dim]{turn.id}[/]",
-        UntrustedText(result),
+        UntrustedText(_cut(result, _RESULT_COLUMNS)),
     ]
+
+
+def _cut(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def print_agents(found: Sequence[Agent]) -> None:
@@ -458,7 +472,8 @@ def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[s
         suffix = "" if number == 1 else f" {number}"
         shown[f"project{suffix}"] = UntrustedText(name, f" ({project_id})" if project else " (deleted)")
         if project:
-            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "")
+            below = " in the server's projects directory" if project.path and not project.path.startswith("/") else ""
+            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "", below)
         if base:
             shown[f"base{suffix}"] = UntrustedText(f"{base.get('branch')} at {base.get('commit') or 'no commit'}")
     return shown

@@ -1,5 +1,6 @@
 """Prints the progress of a pipeline: one line when a step starts, and one when it ends."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,6 +12,8 @@ from footplate.client import ClientError, Step
 from footplate.client.response_models import Event
 
 _STATE_COLUMNS: Final = 9
+_OUTPUT_LINES: Final = 20
+_MAX_COMMAND: Final = 200
 
 
 class StepProgressView:
@@ -23,7 +26,10 @@ class StepProgressView:
 
     def step_started(self, number: int, step: Step) -> None:
         attempt = f"attempt {step_tables.format_attempts(step)} · " if step.attempt > 1 else ""
-        self._print_step(number, step, "started", f"{attempt}{step_tables.step_text(step)}")
+        text = (
+            "" if step.kind == "external" else step_tables.step_text(step)
+        )  # shown when it waits, with references replaced
+        self._print_step(number, step, "started", f"{attempt}{text}")
         label = step_tables.step_label(step)
         self._screen.set_status(f"{self._count(number)} {label} ")
 
@@ -34,18 +40,49 @@ class StepProgressView:
         self._screen.set_status(None)
         colour = {"completed": "green", "failed": "red"}.get(step.state, "yellow")
         result = step.result
+        text = "" if result is None else result.text.removesuffix(f"[exit code {result.exit_code}]")
+        shows_output = bool(text.strip()) and (step.state == "failed" or number == self._total)
         exit_code = None if result is None else result.exit_code
         details = [
             step_tables.format_duration(step),
             step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
-            result.text.partition("\n")[0] if result is not None and _shows_text(step) else "",
+            text.partition("\n")[0] if _shows_text(step) and not shows_output else "",
         ]
         self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)
-        last_error = (result.stderr if result is not None and step.state == "failed" else "").strip().splitlines()
-        if last_error:
-            indent = len(self._count(number)) + self._label_columns + _STATE_COLUMNS + 3
-            shown = escape_shown(self._screen.fit(last_error[-1], indent))
-            self._screen.print_line(f"{'':<{indent}}[dim]{shown}[/]", fitted=True)
+        if shows_output:
+            self._print_output(number, text)
+
+    def show_instructions(self, number: int, step: Step, text: str) -> None:  # noqa: ARG002 - a line has a step
+        """Shows what a person or program has to do."""
+        self._print_output(number, text)
+
+    def _print_output(self, number: int, text: str) -> None:
+        """Prints the last lines of a text below the line of its step."""
+        lines = text.strip().splitlines()
+        indent = " " * (len(self._count(number)) + 1)
+        if len(lines) > _OUTPUT_LINES:
+            self._screen.print_line(f"{indent}[dim]… {len(lines) - _OUTPUT_LINES} more lines[/]", fitted=True)
+        for line in lines[-_OUTPUT_LINES:]:
+            shown = escape_shown(self._screen.fit(line, len(indent)))
+            self._screen.print_line(f"{indent}[dim]{shown}[/]", fitted=True)
+
+    def show_pause(self, session_id: str, steps: Sequence[Step]) -> None:
+        """Says how to continue a paused session, and how to repeat the last step that did not complete."""
+        following = next((step for step in steps if step.state == "pending"), None)
+        ended = [step for step in steps if step.ended_at is not None and step.state in {"failed", "cancelled"}]
+        if not ended or following is None:
+            self.show_note(f"The session is paused. Continue: footplate play {session_id}")
+            return
+        last, before = ended[-1], following.name or following.id
+        label = step_tables.step_label(last)
+        self.show_note(f"The session is paused. Continue with {step_tables.step_label(following)}, without {label}:")
+        self.show_note(f"  footplate play {session_id}")
+        if last.kind == "parallel":
+            self.show_note(f"To repeat {label}, add it from a file: footplate queue run --session {session_id} FILE")
+            return
+        self.show_note(f"To repeat {label} first, add it again, and then play:")
+        name = f" --name {last.name}" if last.name else ""
+        self.show_note(f"  footplate steps add {session_id} --before {before}{name} {_content_option(last)}")
 
     def show_pipeline_result(self, result: PipelineResult) -> None:
         self._screen.set_status(None)
@@ -57,7 +94,9 @@ class StepProgressView:
 
     def show_note(self, text: str) -> None:
         self._screen.set_status(None)
-        terminal_io.err().print(f"[dim]{terminal_io.quote(text)}[/]")
+        command = text.lstrip()
+        indent = " " * (len(text) - len(command))
+        terminal_io.err().print(f"{indent}[dim]{terminal_io.quote(command)}[/]", soft_wrap=bool(indent))
 
     def connection_changed(self, error: ClientError | None) -> None:
         if self._screen.is_live:
@@ -97,6 +136,10 @@ class QuietProgressView(StepProgressView):
 
     def step_ended(self, number: int, step: Step) -> None: ...
 
+    def show_instructions(self, number: int, step: Step, text: str) -> None: ...
+
+    def show_pause(self, session_id: str, steps: Sequence[Step]) -> None: ...
+
     def show_pipeline_result(self, result: PipelineResult) -> None:
         steps = [step.wire() for step in result.steps]
         terminal_io.print_json({**result.model_dump(mode="json", exclude={"steps"}), "steps": steps})
@@ -106,3 +149,11 @@ class QuietProgressView(StepProgressView):
     def connection_changed(self, error: ClientError | None) -> None: ...
 
     def refresh_status(self) -> None: ...
+
+
+def _content_option(step: Step) -> str:
+    """Returns the option of `steps add` that adds the step again, if it fits on a line."""
+    text = step.command or ""
+    is_short = text and "\n" not in text and len(text) <= _MAX_COMMAND
+    option = {"shell": "shell", "external": "external"}.get(step.kind, "prompt")
+    return f"--shell {shlex.quote(text)}" if is_short else f'--{option} "…"'

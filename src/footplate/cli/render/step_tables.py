@@ -6,11 +6,12 @@ from typing import Final
 from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
 from footplate.client import Playback, Step, StepResult
+from footplate.client.response_models import SessionEnd
 
 _COLOURS: Final = {"running": "green", "completed": "green", "failed": "red", "cancelled": "yellow", "pending": "dim"}
 _PAUSE_REASONS: Final = {
     "requested": "a person or program paused it",
-    "step_failed": "a step failed",
+    "step_failed": "a step failed or was interrupted",
     "group": "it waits for other sessions of its group",
 }
 _ACTIONS: Final = {"external": "needs result", "shell": "needs approval", "prompt": "needs action"}
@@ -20,10 +21,11 @@ _LISTED_NAMES: Final = 3
 _WIDE_COLUMNS: Final = 120
 
 
-def print_steps(found: Sequence[Step], playback: Playback) -> None:
-    if not found:
+def print_steps(found: Sequence[Step], playback: Playback, end: SessionEnd | None = None) -> None:
+    """`end`: how the session ended, if it has."""
+    if not found and end is None:
         terminal_io.print_note('The queue is empty. Add a step: footplate steps add --shell "…"')
-    else:
+    elif found:
         console = terminal_io.out()
         wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
         rows: list[list[Cell]] = [
@@ -41,7 +43,10 @@ def print_steps(found: Sequence[Step], playback: Playback) -> None:
             for number, step in enumerate(found, 1)
         ]
         print_rows(["#", *(["ID"] if wide else []), "STEP", "KIND", "STATE", "TRY", "TOOK", "EXIT", "WHAT"], rows)
-    print_playback(playback)
+    if end is not None:
+        terminal_io.out().print(f"The session has ended: {end.outcome}.")
+    else:
+        print_playback(playback)
 
 
 def print_playback(playback: Playback) -> None:

@@ -90,15 +90,25 @@ class TextView:
         """The id of the message that is being streamed. `_written` counts its characters on the screen."""
         self._written = 0
         self._calls: dict[str, Event] = {}
+        self._custom_calls: dict[str, Event] = {}
+        self._waiting_calls: frozenset[str] | None = None
+        """The custom calls up to `_known_until` that wait for a result. None: not known, so each one does."""
+        self._known_until: int | None = None
         self._questions: set[str] = set()
         self._decisions: dict[str, Event] = {}
         """Decisions on calls that needed approval, by the id of the call."""
         self._last_progress: datetime | None = None
         """When the turn last resumed or finished a call. An approved call does not start earlier."""
 
+    def set_waiting_calls(self, event_ids: Collection[str], until: int | None = None) -> None:
+        """Sets which custom calls in the log, up to a position, wait for a result. The others are shown with theirs."""
+        self._waiting_calls, self._known_until = frozenset(event_ids), until
+
     def recall_event(self, event: Event) -> None:
         if event.type == "user.tool_confirmation":
             self._decisions[str(event.tool_use_id)] = event
+        elif event.type == "agent.custom_tool_use":
+            self._custom_calls[str(event.id)] = event
         else:
             self._calls[str(event.id)] = event
 
@@ -272,14 +282,21 @@ class TextView:
             self._questions.add(str(event.id))
             self._print_call(event, event.input, "[yellow]needs answer[/]", len("needs answer"))
             return
-        what = self._screen.fit(call_label(name, event.input), len(name) + 26)
-        self._screen.print_line(
-            f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for a result[/]", fitted=True
-        )
+        self._custom_calls[str(event.id)] = event
+        is_new = self._known_until is not None and int(event.position or 0) > self._known_until
+        if self._waiting_calls is None or is_new or event.id in self._waiting_calls:
+            text = "waits for its sessions" if name == "run_sessions" else "waits for a result"
+            self._print_call(event, event.input, f"[yellow]{text}[/]", len(text))
 
     def custom_tool_result(self, event: Event) -> None:
-        """Prints the answer to a question. Results of other custom tools are not shown."""
+        """Prints the answer to a question, or the result of another custom tool with its first line."""
         if event.answered_by is None:
+            use = self._custom_calls.pop(
+                str(event.custom_tool_use_id), Event(type="agent.custom_tool_use", name="tool")
+            )
+            self._print_result(use, None, event, use.processed_at)
+            if not event.is_error and event.text:
+                self._print_detail(event.text.strip().partition("\n")[0])
             return
         text = value_formatting.describe_author(event)
         question = Event(type="agent.custom_tool_use", name="ask_user")
@@ -295,7 +312,11 @@ class TextView:
     def model_asked(self, event: Event) -> None:  # noqa: ARG002 - every handler takes the event
         self._screen.set_status(_WAITING_STATUS)
 
-    def idle(self, event: Event) -> None:  # noqa: ARG002 - as above
+    def idle(self, event: Event) -> None:
+        if (event.stop_reason or {}).get("type") != "requires_action":  # the turn ended without these results
+            for use in self._custom_calls.values():
+                self._print_call(use, use.input, "[yellow]no result[/]", len("no result"))
+            self._custom_calls.clear()
         self._screen.end_text()
         self._screen.set_status(None)
 

@@ -93,6 +93,8 @@ class StartedTurn:
     after: str
     """Position in the log before the message and everything that follows from it."""
     input_id: str | None = None
+    has_started: bool = False
+    """Whether `after` is the position before the turn, so that all events belong to it."""
 
 
 async def start_turn(client: AsyncFootplate, server: Server, request: RunRequest) -> StartedTurn:
@@ -126,7 +128,9 @@ async def follow_turn(
     """Follows the turn for at most `limit` seconds. With `asks`, the user is asked about pending calls."""
     approvals = LiveApprovalView(client, view) if asks else None
     follower = TurnFollower(client, started.session_id, approvals or view, limit=limit, approvals=approvals)
-    result = await follower.follow(after=started.after, input_id=started.input_id, show_all=show_all)
+    result = await follower.follow(
+        after=started.after, input_id=started.input_id, show_all=show_all, has_started=started.has_started
+    )
     if approvals is not None:
         await approvals.close()
     view.show_result(result)
@@ -136,15 +140,18 @@ async def follow_turn(
 async def attach_session(client: AsyncFootplate, session_id: str, view: TurnView, *, asks: bool = False) -> RunResult:
     """Follows the running turn, or replays the last one, from its beginning until the newest message is processed."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
-    if not messages:
-        raise ClientError(
-            f"Session {session_id} has no messages yet, so there is nothing to watch.",
-            help_text=f'Send one: footplate run --session {session_id} "…"',
-        )
     turns = (await client.turns.list(session_id, limit=1).page()).data
-    after = str(turns[0].first_seq - 1) if turns else "0"
+    is_queued = bool(messages) and messages[0].processed_at is None
+    if not turns and not is_queued:
+        raise ClientError(
+            f"Session {session_id} has not run a message or a step yet, so there is nothing to watch.",
+            help_text=f"Look at its queue: footplate steps ls {session_id}",
+        )
     saved_ids.remember_ids(client.base_url, session=session_id)
-    return await follow_turn(client, StartedTurn(session_id, after, messages[0].id), view, asks=asks, show_all=True)
+    after = str(turns[0].first_seq - 1) if turns else "0"
+    input_id = messages[0].id if is_queued else turns[0].input_event_id
+    started = StartedTurn(session_id, after, input_id, has_started=not is_queued)
+    return await follow_turn(client, started, view, asks=asks, show_all=True)
 
 
 async def resolve_session_id(client: AsyncFootplate, wanted: str) -> str:
