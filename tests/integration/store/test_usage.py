@@ -3,6 +3,7 @@
 import asyncio
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 
 import pytest
@@ -106,11 +107,13 @@ _MEASURES = """
 """
 
 
-async def _sums(cell: Cell, relation: str) -> list[tuple[object, ...]]:
+async def _sums(cell: Cell, organisation: str, relation: str) -> list[tuple[object, ...]]:
     keys = "organisation, day, agent, model, harness, key, slot"
     async with cell.database.connection() as connection:
         rows = await connection.fetch(
-            f"select {keys}, {_MEASURES} from {relation} group by {keys} having sum(turns) > 0 order by {keys}"
+            f"select {keys}, {_MEASURES} from {relation} where organisation = $1 group by {keys} having sum(turns) > 0 "
+            f"order by {keys}",
+            organisation,
         )
     return [tuple(row) for row in rows]
 
@@ -118,7 +121,7 @@ async def _sums(cell: Cell, relation: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("seed", range(1))  # 20 seeds were tried by hand
 async def test_daily_sums_match_their_turns(cell: Cell, principal: Principal, seed: int) -> None:
     """Whatever happens to the turns: started, retried, parked, ended, with their sessions archived and deleted."""
-    random = Random(seed)
+    random, sums = Random(seed), partial(_sums, cell, principal.organisation)
     outcomes = [
         COMPLETED,
         _FAILED,
@@ -135,12 +138,12 @@ async def test_daily_sums_match_their_turns(cell: Cell, principal: Principal, se
             await cell.turns.append(claim, [], usage=Usage(input_tokens=7, requests=1, cost_microusd=cost))
         if random.random() < 0.7:  # the others keep running and are claimed again
             await cell.turns.finish(claim, random.choice(outcomes))
-        assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+        assert await sums("usage_by_day") == await sums("turn_usage")
     for session_id in sessions:
         while isinstance(claim := await cell.claims.claim(principal.organisation, session_id, "wrkr"), Claim):
             await cell.turns.finish(claim, COMPLETED)
         await cell.delete(principal, session_id)
-        assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+        assert await sums("usage_by_day") == await sums("turn_usage")
     async with cell.database.connection() as connection:
         remaining = "select count(*) from usage_by_day where organisation = $1"
         assert await connection.fetchval(remaining, principal.organisation) == 0

@@ -36,7 +36,9 @@ def test_the_last_lines_of_a_failed_step_are_shown(capsys: pytest.CaptureFixture
         ("parallel", "To repeat fail, add it from a file: footplate queue run --session sesn_1 FILE"),
     ],
 )
-def test_a_pause_names_the_command_to_repeat_a_step(kind: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_explains_how_to_repeat_the_failed_step(
+    kind: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     steps = [_step("fail", "failed", kind=kind, ended_at=NOW), _step("after", "pending")]
     StepProgressView(steps).show_pause("sesn_1", steps)
     lines = capsys.readouterr().err.splitlines()

@@ -200,6 +200,19 @@ async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:
     return step_tables.describe_queue(playback, pending.data, more=pending.next_page is not None)
 
 
+async def _prepare_log(client: AsyncFootplate, session_id: str, view: TextView, *, follow: bool) -> None:
+    """Sets which messages are queued and which calls wait: the events alone do not say it."""
+    if not follow:
+        # A fork also has the messages that were queued in its parent, but not in its own queue.
+        view.queued = {step.id async for step in client.steps.list(session_id, states=["pending"])}
+    turns = (await client.turns.list(session_id, limit=1).page()).data
+    newest = (await client.events.list(session_id, limit=1, order="desc").page()).data if follow else ()
+    view.set_waiting_calls(
+        [event_id for turn in turns for event_id in turn.result.pending],
+        int(newest[0].position or 0) if newest else 0 if follow else None,
+    )
+
+
 def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json: bool, profile: str | None) -> None:
     view: TurnView = TextView(show_input=True, lines_on_stdout=True)
     if as_json or show_ids:
@@ -208,7 +221,7 @@ def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json
     async def work(client: AsyncFootplate, _server: Server) -> None:
         session_id = await session_start.resolve_session_id(client, wanted)
         if isinstance(view, TextView):
-            await _mark_open_work(client, session_id, view, follow=follow)
+            await _prepare_log(client, session_id, view, follow=follow)
         if follow:
             deltas = () if show_ids else (MESSAGE,)
             stream = client.events.stream(session_id, after="0", deltas=deltas, on_connection=view.connection_changed)
@@ -227,19 +240,6 @@ def logs(wanted: str, *, follow: bool, tail: int | None, show_ids: bool, as_json
                 view.show_event(event)
 
     run_with_client(work, profile=profile, as_json=as_json)
-
-
-async def _mark_open_work(client: AsyncFootplate, session_id: str, view: TextView, *, follow: bool) -> None:
-    """Sets which calls in the log still wait for a result, and which messages are still in the queue."""
-    turns = (await client.turns.list(session_id, limit=1).page()).data
-    waiting = [event_id for turn in turns for event_id in turn.result.pending]
-    if not follow:
-        view.set_waiting_calls(waiting)
-        # A fork also has the messages that were queued in its parent, but not in its own queue.
-        view.queued = {step.id async for step in client.steps.list(session_id, states=["pending"])}
-        return
-    newest = (await client.events.list(session_id, limit=1, order="desc").page()).data
-    view.set_waiting_calls(waiting, int(newest[0].position or 0) if newest else 0)
 
 
 def fork(wanted: session_start.ForkRequest, *, as_json: bool, profile: str | None) -> None:
