@@ -6,10 +6,15 @@ process may die before.
 
 from collections.abc import Awaitable, Callable, Sequence
 
+import structlog
+
+from footplate.domain.errors import FootplateError
 from footplate.domain.ports.child_store import GroupStore, StoppedSessions
 from footplate.domain.ports.engine import Chore, Waker
 from footplate.domain.sessions.events import Position
 from footplate.engine.wake_sessions import wake_sessions
+
+log = structlog.get_logger(__name__)
 
 
 class ChildCancellation(Chore):
@@ -29,11 +34,23 @@ class ChildCancellation(Chore):
         self._publish = publish
 
     async def cancel_group(self, group_id: str) -> None:
-        await self.notify(await self._groups.cancel(group_id))
+        await self._cancel(self._groups.cancel(group_id), group=group_id)
 
     async def cancel_children(self, session_id: str) -> None:
         """Cancel the children of a session whose turn has ended or was interrupted."""
-        await self.notify(await self._groups.cancel_abandoned(session_id))
+        await self._cancel(self._groups.cancel_abandoned(session_id), session=session_id)
+
+    async def _cancel(self, cancellation: Awaitable[StoppedSessions], **subject: str) -> None:
+        """A failure is only logged: what made the cancellation necessary is committed, and the sweep repeats it."""
+        try:
+            await self.notify(await cancellation)
+        except FootplateError as error:
+            log.warning(
+                "children could not be cancelled; the sweep will cancel them",
+                action="children.not_cancelled",
+                reason=error.message,
+                **subject,
+            )
 
     async def run(self) -> None:
         await self.notify(await self._groups.cancel_abandoned())

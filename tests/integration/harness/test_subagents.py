@@ -39,8 +39,8 @@ COOK = Subagent(
 )
 
 
-def delegate(name: str, call_id: str, index: int = 0, more: str = "") -> dict[int, object]:
-    return call("Agent", f'{{"prompt": "Go.", "subagent_type": "{name}"{more}}}', call_id, index)  # type: ignore[return-value]
+def delegate(name: str, call_id: str, index: int = 0, more: str = "") -> Chunk:
+    return call("Agent", f'{{"prompt": "Go.", "subagent_type": "{name}"{more}}}', call_id, index)
 
 
 def bash(command: str, call_id: str, index: int = 0) -> Chunk:
@@ -83,7 +83,7 @@ class Agents:
 
 
 LEAD = "Be brief."
-ASK: Sequence[Sequence[Chunk]] = [["I ask.", delegate("scout", "c1")], ["It looked."]]  # type: ignore[list-item]
+ASK: Sequence[Sequence[Chunk]] = [["I ask.", delegate("scout", "c1")], ["It looked."]]
 LOOK: Sequence[Sequence[Chunk]] = [["On it.", bash("echo 1 >> log", "c1")], ["All quiet."]]
 
 
@@ -167,10 +167,10 @@ async def test_only_the_agents_own_subagents_run_and_only_as_configured(
     monkeypatch.setattr(subagent_runner, "MAX_THREADS", 1)
     agents.scripts = {
         LEAD: [
-            [delegate("general-purpose", "c1")],  # type: ignore[list-item]
-            [delegate("scout", "c2", more=', "model": "opus"')],  # type: ignore[list-item]
-            [delegate("scout", "c3")],  # type: ignore[list-item]
-            [delegate("scout", "c4")],  # type: ignore[list-item]
+            [delegate("general-purpose", "c1")],
+            [delegate("scout", "c2", more=', "model": "opus"')],
+            [delegate("scout", "c3")],
+            [delegate("scout", "c4")],
             ["Then not."],
         ],
         SCOUT.system: [["Quiet."]],
@@ -271,7 +271,7 @@ async def test_a_call_that_requires_approval_parks_the_turn(agents: Agents, resu
 async def test_other_calls_run_while_a_subagent_waits(agents: Agents) -> None:
     world = agents.world
     world.gate.outcomes = {"echo 1 >> log": Gated.ASK}
-    agents.scripts[LEAD] = [[delegate("scout", "c1"), bash("echo 2 >> log", "c2", 1)], ["It looked."]]  # type: ignore[list-item]
+    agents.scripts[LEAD] = [[delegate("scout", "c1"), bash("echo 2 >> log", "c2", 1)], ["It looked."]]
     outcome = await agents.run()
     assert world.environment.ran == {"echo 2 >> log": 1}
     world.confirm(outcome.pending[0], "allow")
@@ -282,7 +282,7 @@ async def test_other_calls_run_while_a_subagent_waits(agents: Agents) -> None:
 async def test_a_custom_tool_of_a_subagent_is_run_by_the_client(agents: Agents) -> None:
     world = agents.world
     agents.scripts = {
-        LEAD: [[delegate("The Cook", "c1")], ["It tastes."]],  # type: ignore[list-item]
+        LEAD: [[delegate("The Cook", "c1")], ["It tastes."]],
         COOK.system: [[call("taste", "{}", "c1")], ["Salty."]],
     }
     outcome = await agents.run()

@@ -6,9 +6,6 @@ the worker dies before that, the sweep wakes them.
 
 from collections.abc import Sequence
 
-import structlog
-
-from footplate.domain.errors import FootplateError
 from footplate.domain.ports.child_sessions import ChildSessions, FileMerge
 from footplate.domain.ports.child_store import ChildStore
 from footplate.domain.ports.engine import Claim, Waker
@@ -17,8 +14,6 @@ from footplate.domain.sessions.steps import Branches, WaitFor
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.turn.file_snapshots import TurnFiles
 from footplate.engine.wake_sessions import wake_sessions
-
-log = structlog.get_logger(__name__)
 
 
 class TurnChildren(ChildSessions):
@@ -67,20 +62,9 @@ class TurnChildren(ChildSessions):
         await self._cancellation.cancel_group(group_id)
 
     async def cancel_remaining(self) -> None:
-        """Cancel the children that have not ended, after the commit that ends the turn. A failure here must not repeat
-        the turn: the sweep cancels them, as it does for a lost attempt.
-        """
-        if not self._was_used:
-            return
-        try:
+        """Cancel the children that have not ended, after the commit that ends the turn."""
+        if self._was_used:
             await self._cancellation.cancel_children(self._claim.session_id)
-        except FootplateError as error:
-            log.warning(
-                "children could not be cancelled; the sweep will cancel them",
-                action="children.not_cancelled",
-                session=self._claim.session_id,
-                reason=error.message,
-            )
 
     async def merge_files(self, session_ids: Sequence[str], branches: Branches) -> Sequence[FileMerge]:
         if self._files is None or not self._files.has_trees:

@@ -7,14 +7,14 @@ until the group has a result.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from footplate import failpoints
 from footplate.domain.agents.agents_and_config import CustomTool
 from footplate.domain.errors import Refused
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_object
 from footplate.domain.ports.child_sessions import ChildSessions
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events as ev
@@ -94,7 +94,7 @@ class SessionTools:
 
     def __init__(self, turn: TurnContext) -> None:
         self._turn = turn
-        self._pending = {str(_input_of(event).get("group_id")): event for event in _pending(turn.turn_events)}
+        self._pending = {_group_id(event): event for event in _pending(turn.turn_events)}
         """The calls that wait for groups, by group ID."""
 
     async def run(self, name: str, arguments: JsonObject, use_id: str) -> SessionToolResult:
@@ -139,7 +139,7 @@ class SessionTools:
     async def _connect(self, event: Event) -> None:
         """A group that has ended in the meantime has its result logged. The turn then resumes as soon as it parks."""
         if (children := self._turn.children) is not None:
-            result = await children.wait(event.id, str(_input_of(event).get("group_id")))
+            result = await children.wait(event.id, _group_id(event))
             if result is not None and result.waited_for_by != event.id:
                 await self._turn.log.append([groups.result_event(event.id, result)])
 
@@ -209,6 +209,5 @@ def _pending(turn_events: Sequence[Event]) -> list[Event]:
     ]
 
 
-def _input_of(event: Event) -> dict[str, Any]:
-    given = event.body.get("input")
-    return given if isinstance(given, dict) else {}
+def _group_id(event: Event) -> str:
+    return str(as_object(event.body.get("input")).get("group_id"))

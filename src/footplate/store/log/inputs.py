@@ -296,7 +296,7 @@ def _find_edits(decisions: Sequence[Event]) -> list[InputEdit]:
         updated_input = decision.body.get("updated_input")
         if not isinstance(updated_input, dict):
             continue
-        if len(_json_text(updated_input)) > MAX_EDIT_CHARACTERS:
+        if len(json_text(updated_input)) > MAX_EDIT_CHARACTERS:
             raise InvalidRequest(
                 f"updated_input: must not exceed {MAX_EDIT_CHARACTERS} characters, because another person "
                 f"must approve it",
@@ -428,8 +428,8 @@ async def _write_plans(
         [event_id for event_id, _ in large],
         [key for _, key in large],
         [plan.source.when_busy if plan.step else None for plan in plans],
-        [_json_text(plan.source.overrides) for plan in plans],
-        [_json_text(plan.source.context) for plan in plans],
+        [json_text(plan.source.overrides) for plan in plans],
+        [json_text(plan.source.context) for plan in plans],
         traces.current_traceparent(),
     )
     by_id = {row["event_id"]: row for row in rows}
@@ -466,7 +466,7 @@ async def append_events(
         organisation,
         [event.id for event in new_events],
         [event.type for event in new_events],
-        [_json_text(event.body) for event in new_events],
+        [json_text(event.body) for event in new_events],
         [True] * len(new_events),
         wake,
         False,
@@ -482,7 +482,7 @@ async def append_events(
     return [_position(event, by_id[event.id]) for event in new_events]
 
 
-def _json_text(value: JsonObject) -> str:
+def json_text(value: JsonObject) -> str:
     return orjson.dumps(value).decode()
 
 

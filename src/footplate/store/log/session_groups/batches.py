@@ -31,6 +31,7 @@ from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.steps import PauseReason, StepDefinition
 from footplate.domain.sessions.turns import Mode
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.inputs import json_text
 from footplate.store.log.step_changes import StepUnitOfWork, created_event
 from footplate.store.object_store import Objects
 from footplate.store.resources import members, projects
@@ -153,18 +154,18 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
                 project_ids[chosen] = await projects.choose_projects(self._connection, principal, selection)
             session_id = ids.new_id(ids.SESSION)
             inputs = _first_inputs(job)
-            agent = _json_text(clean_object(job.agent))
+            agent = json_text(clean_object(job.agent))
             jobs.add(
                 id=session_id,
                 custom_id=job.custom_id,
                 agent=agents.setdefault(agent, len(agents)),
                 environment_id=job.environment_id,
                 title=job.title,
-                metadata=_json_text({**job.metadata}),
-                context=_json_text(clean_object(job.context)),
+                metadata=json_text({**job.metadata}),
+                context=json_text(clean_object(job.context)),
                 project_ids=orjson.dumps([*project_ids[chosen]]).decode(),
                 workspace_id=job.workspace_id,
-                permissions=_json_text(job.permissions),
+                permissions=json_text(job.permissions),
                 seq=len(inputs),
             )
             for seq, (event, step, overrides) in enumerate(inputs, 1):
@@ -177,9 +178,9 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
                     seq=seq,
                     event_id=event.id,
                     kind="prompt" if step is None else step.kind.value,
-                    overrides=_json_text(overrides),
+                    overrides=json_text(overrides),
                     name=None if step is None else step.name,
-                    definition=None if step is None else _json_text(clean_object(step.dump())),
+                    definition=None if step is None else json_text(clean_object(step.dump())),
                 )
         added = await self._connection.fetchval(
             SQL["insert_jobs"],
@@ -332,7 +333,3 @@ def _load_job(row: Row) -> Job:
         started_at=row["started_at"],
         ended_at=row["ended_at"],
     )
-
-
-def _json_text(value: JsonObject) -> str:
-    return orjson.dumps(value).decode()

@@ -90,11 +90,7 @@ async def start_next_member(connection: Connection, organisation: str, group_id:
 async def load_result(connection: Connection, group: Row) -> GroupResult:
     rows = await connection.fetch(SQL["group_members"], group["id"], groups.text_limit(group["total"]) + 1)
     found = {row["group_index"]: _load_member(row, group["total"]) for row in rows}
-    deleted = {"outcome": EndOutcome.CANCELLED, "error": "The session was deleted."}
-    members = [
-        found.get(index) or MemberResult(index=index, session_id="", **deleted)  # type: ignore[arg-type]  # as above
-        for index in range(group["total"])
-    ]
+    members = [found.get(index) or _deleted_member(index) for index in range(group["total"])]
     return GroupResult(
         group_id=group["id"],
         wait_for=_wait_for(group),
@@ -117,6 +113,10 @@ async def _submit_result(connection: Connection, group: Row) -> Sequence[Session
 
 def _wait_for(group: Row) -> WaitFor:
     return WaitFor(str(as_object(group["definition"]).get("wait_for") or WaitFor.ALL))
+
+
+def _deleted_member(index: int) -> MemberResult:
+    return MemberResult(index=index, session_id="", outcome=EndOutcome.CANCELLED, error="The session was deleted.")
 
 
 def _load_member(row: Row, total: int) -> MemberResult:
