@@ -118,12 +118,13 @@ async def test_only_a_workflow_that_does_nothing_is_replaced(idle_engine: Engine
         await engine.send(session_id, "one")
         await turns.wait_for_start()
         first = await run_id()
-        await engine.waker.wake_overdue(engine.principal.organisation, session_id)
+        assert not await engine.waker.wake_overdue(engine.principal.organisation, session_id)
         assert await run_id() == first  # its activity runs
         turns.release.set()
         await engine.wait_for_ended_turns(session_id)
-        await asyncio.sleep(1)  # the workflow has processed the end of the turn
-        await engine.waker.wake_overdue(engine.principal.organisation, session_id)
+        async with asyncio.timeout(30):  # until the workflow has processed the end of the turn
+            while not await engine.waker.wake_overdue(engine.principal.organisation, session_id):
+                await asyncio.sleep(0.1)
         assert await run_id() != first
         await engine.send(session_id, "two")
         await engine.wait_for_ended_turns(session_id, 2)
