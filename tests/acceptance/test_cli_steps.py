@@ -151,7 +151,12 @@ async def test_a_detached_parallel_step_is_followed_again(cell: Cell, client: As
     assert "needs result" not in shown
     done = await attached
     assert (done.code, "Send one" in done.err) == (1, False), done
-    assert f"footplate steps add {session_id} --before " in done.err
+    assert f"footplate steps retry bad --play --session {session_id}" in done.err
+    assert " · 2 sessions" in done.out
+    retried = await _json(cell, "step", "steps", "retry", "bad", "--session", session_id)
+    assert (retried["state"], retried["name"]) == ("pending", "bad")
+    again = await cell.run("steps", "retry", "bad", "--session", session_id)
+    assert (again.code, "it is pending" in again.err) == (1, True), again
     log = (await cell.run("logs", session_id)).out
     assert "1 of 1 session completed." in log
     assert "waits for" not in log

@@ -28,7 +28,7 @@ _LAST: Final = (
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset(
-    {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "next", "batch retry"}
+    {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "steps retry", "next", "batch retry"}
 )
 """Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
 with an error of their own."""
@@ -153,6 +153,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "steps show": [ids["step_id"], "--session", session],
         "steps edit": [ids["step_id"], "--session", session, "--shell", "false"],
         "steps mv": [ids["step_id"], "--session", session, "--last"],
+        "steps retry": [ids["step_id"], "--session", session],
         "steps result": [ids["step_id"], "--session", session, "--status", "completed"],
         "steps rm": [ids["step_id"], "--session", session],
         "pause": [session],

@@ -255,6 +255,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
             "POST /v1/sessions/{session_id}/steps",
             "POST /v1/sessions/{session_id}/steps/{step_id}",
             "POST /v1/sessions/{session_id}/steps/{step_id}/move",
+            "POST /v1/sessions/{session_id}/steps/{step_id}/retry",
             "DELETE /v1/sessions/{session_id}/steps/{step_id}",
             "POST /v1/sessions/{session_id}/play",
             "POST /v1/sessions/{session_id}/pause",

@@ -101,6 +101,7 @@ class _Checker:
         await self.check_command("step", "steps mv", "last", "--before", "wait")
         await self.check_command("step", "steps show", "last")
         await self.check_command("step", "steps rm", "last")
+        await self.check_command("step", "steps retry", "last")
         await self.check_command("playback", "next", session_id)
         await self.check_command("playback", "play", session_id)
         await self.check_command("steps", "steps ls", session_id)

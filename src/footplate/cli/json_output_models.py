@@ -108,6 +108,12 @@ class PipelineResult(BaseModel):
     status: Literal["completed", "failed", "cancelled", "needs_action", "paused"]
     """`needs_action`: a step waits for an approval or a tool result. `paused`: the session starts no further step."""
     exit_code: int
+    seconds: float | None = None
+    """From the start of the first step to the end of the last one that has ended."""
+    sessions: int | None = None
+    """How many sessions `usage` is the sum of: the session and those below it."""
+    usage: Usage | None = None
+    """Null if the server is older than this field."""
     steps: list[Step]
 
 
@@ -416,8 +422,8 @@ def generate_schema(name: str) -> str:
 
 
 if __name__ == "__main__":
-    from footplate.cli import pipeline_file
+    from footplate.cli.pipeline_file import pipeline_models
 
     for each in SCHEMAS:
         (Path(sys.argv[1]) / f"{each}.json").write_text(generate_schema(each))
-    (Path(sys.argv[1]) / "pipeline.schema.json").write_text(pipeline_file.generate_schema())
+    (Path(sys.argv[1]) / "pipeline.schema.json").write_text(pipeline_models.generate_schema())

@@ -18,6 +18,7 @@ from footplate.client.response_models import (
     Environment,
     Project,
     Session,
+    TotalUsage,
     Turn,
     Workspace,
 )
@@ -131,6 +132,10 @@ class Sessions:
 
     async def retrieve(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.get(f"/v1/sessions/{session_id}"))
+
+    async def usage(self, session_id: str) -> TotalUsage:
+        """Returns the tokens and the cost of the session and of all sessions below it."""
+        return TotalUsage.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/usage"))
 
     def list(
         self,

@@ -331,6 +331,15 @@ class Usage(ResponseModel):
     """None if the model's price is unknown. Unknown does not mean free."""
 
 
+class TotalUsage(ResponseModel):
+    """The usage of a session and of all sessions below it."""
+
+    session_id: str
+    sessions: int
+    """How many sessions it is the sum of."""
+    usage: Usage
+
+
 class ForkedFrom(ResponseModel):
     session_id: str
     event_id: str | None = None

@@ -8,7 +8,7 @@ from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import ResponseModel
 from footplate.client.transport import Transport
 
-StepKind = Literal["prompt", "shell", "external", "parallel"]
+StepKind = Literal["prompt", "shell", "external", "parallel", "merge", "push"]
 StepState = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 
 
@@ -28,7 +28,7 @@ class StepResult(ResponseModel):
 
 
 class Step(ResponseModel):
-    """A step has `content`, `command`, `instructions` or `sessions`, according to its kind."""
+    """A step has `content`, `command`, `instructions`, `sessions`, or `into` or `branch`, according to its kind."""
 
     id: str
     session_id: str
@@ -43,12 +43,20 @@ class Step(ResponseModel):
     command: str | None = None
     instructions: str | None = None
     sessions: list[dict[str, Any]] | None = None
+    into: str | None = None
+    """The branch of a merge. None: the one that the session started from."""
+    branch: str | None = None
+    """The branch of a push. None: one that is named after the session."""
+    message: str | None = None
+    project_id: str | None = None
     condition: str | None = None
     on_failure: Literal["stop", "continue", "retry"] = "stop"
     max_attempts: int = 1
     timeout_seconds: float | None = None
     ends_session: bool = False
     """Whether the session ends with this step."""
+    retry_of: str | None = None
+    """The id of the step that it repeats."""
     is_message: bool = False
     """Whether it was sent as an event. It can then not be edited, and its content is in the event."""
     attempt: int = 0
@@ -80,8 +88,9 @@ class Steps:
         """Adds all steps or none, at the end of the queue or before a pending step.
 
         A step is `{"kind": "shell", "command": …}`, `{"kind": "prompt", "content": …}`, `{"kind": "external",
-        "instructions": …}` or `{"kind": "parallel", "sessions": [{"prompt": …}, {"shell": …}]}`, with `name`,
-        `condition`, `on_failure`, `max_attempts`, `timeout_seconds` and `ends_session` if needed.
+        "instructions": …}`, `{"kind": "parallel", "sessions": [{"prompt": …}, {"shell": …}]}`, `{"kind": "merge",
+        "into": …}` or `{"kind": "push", "branch": …}`, with `name`, `condition`, `on_failure`, `max_attempts`,
+        `timeout_seconds` and `ends_session` if needed.
         """
         body = {"steps": [dict(step) for step in steps], **drop_none(before=before)}
         response = await self._transport.post(f"/v1/sessions/{session_id}/steps", body)
@@ -107,6 +116,13 @@ class Steps:
     async def remove(self, session_id: str, step_id: str) -> Step:
         """Removes a pending step. Its state is then `cancelled`."""
         return Step.model_validate(await self._transport.delete(f"/v1/sessions/{session_id}/steps/{step_id}"))
+
+    async def retry(self, session_id: str, step_id: str, *, play: bool = False) -> Step:
+        """Repeats a failed or cancelled step with a copy at the front of the queue, and returns the copy. `play`: also
+        lets a paused session run its steps. Each step is repeated once.
+        """
+        path = f"/v1/sessions/{session_id}/steps/{step_id}/retry"
+        return Step.model_validate(await self._transport.post(path, {"play": play}))
 
     async def submit_result(
         self, session_id: str, step_id: str, *, status: Literal["completed", "failed", "timed_out"], **fields: Any

@@ -27,7 +27,7 @@ from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.batches import Batch, Job, JobState
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.steps import Playback, Step, StepState
-from footplate.domain.sessions.turns import Session, Turn
+from footplate.domain.sessions.turns import Session, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
@@ -189,6 +189,12 @@ class ApiReads:
         return await self._fetch_one(
             row_mapping.load_session, "session", session_id, "session", session_id, principal.organisation
         )
+
+    async def total_usage(self, principal: Principal, session_id: str) -> TotalUsage:
+        row = await self._database.fetchrow("total_usage", session_id, principal.organisation)
+        if row is None or not row["sessions"]:
+            raise NotFound("session", session_id)
+        return TotalUsage(row["sessions"], row_mapping.load_usage(row))
 
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
         if not await self.find_visible_sessions(principal, [session_id]):

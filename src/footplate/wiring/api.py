@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
 from types import FrameType
 from typing import Final
 
@@ -16,9 +16,7 @@ from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import Conflict, FootplateError
-from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult
 from footplate.domain.network.host_and_origin_check import RequestGuard
-from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
 from footplate.engine.child_cancellation import ChildCancellation
@@ -27,9 +25,7 @@ from footplate.engine.wake_sessions import wake_sessions
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
-from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.feed import Feed
-from footplate.store.log.files.deliverable_work import Deliveries
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
@@ -44,7 +40,6 @@ from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
 from footplate.stream.stream_hub import StreamHub
 from footplate.telemetry import metrics
-from footplate.trees.delivery.merge_push_bundle import Deliverer
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
@@ -52,7 +47,7 @@ from footplate.wiring.shared_components import (
     check_redis,
     connect_temporal,
     create_data_directory,
-    create_mirrors,
+    create_delivery_service,
     freeze_loaded_objects,
     get_allowed_roots,
     get_backend,
@@ -66,7 +61,6 @@ log = structlog.get_logger(__name__)
 
 _MAX_DIFFS: Final = 8
 """Concurrent diffs of one process. Each one runs git."""
-_MAX_DELIVERIES: Final = 4
 _MAX_COUNT_SECONDS: Final = 2.0
 """How long a scrape waits for the database."""
 _SEND_BUFFER: Final = 128 * 1024
@@ -122,16 +116,7 @@ async def run(settings: Settings) -> None:
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
-            delivery=_DeliveryService(
-                Deliveries(database),
-                Deliverer(
-                    settings.data_dir,
-                    reader,
-                    create_mirrors(settings),
-                    WriteLeases(database, hold=settings.branch_lease),
-                    max_concurrent=_MAX_DELIVERIES,
-                ),
-            ),
+            delivery=create_delivery_service(settings, database, reader),
             files=FileContents(database, objects),
             max_file_bytes=settings.file_bytes,
             limits=settings.request_limits,
@@ -245,28 +230,6 @@ class _Diffs:
         self.find_diffs = log.find_diffs
         self.list_changes = reader.changes
         self.stream_patch = reader.patch
-
-
-class _DeliveryService:
-    """Delivers a session's work. Each delivery is recorded in the log before it is made."""
-
-    def __init__(self, log: Deliveries, deliverer: Deliverer) -> None:
-        self._log = log
-        self._deliverer = deliverer
-        self.find_delivery = log.find_delivery
-
-    async def merge(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
-        async with self._log.record_delivery(delivery) as known:
-            return await self._deliverer.merge(known, target.branch, actor=principal.name, wait=target.wait)
-
-    async def push(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
-        async with self._log.record_delivery(delivery) as known:
-            return await self._deliverer.push(known, target.branch, actor=principal.name, wait=target.wait)
-
-    @asynccontextmanager
-    async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
-            yield pieces
 
 
 class _ActivityCounts:

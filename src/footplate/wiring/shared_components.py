@@ -22,19 +22,32 @@ from temporalio.service import RPCError, RPCStatusCode
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.errors import InvalidRequest, Unavailable
+from footplate.domain.files.delivery import (
+    BranchTarget,
+    Delivery,
+    DeliveryJournal,
+    DeliveryResult,
+    DeliveryService,
+)
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.stack import temporal_connection
 from footplate.store.database import Database, PlanCacheMode, address_without_secrets
+from footplate.store.leases.branch_and_directory_leases import WriteLeases
+from footplate.store.log.files.deliverable_work import Deliveries
 from footplate.store.object_store import Objects
 from footplate.stream import redis_connections
+from footplate.trees.delivery.merge_push_bundle import Deliverer
+from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.projects.mirrors import Mirrors
 
 log = structlog.get_logger(__name__)
 
 _CONNECT_SECONDS: Final = 30.0
+_MAX_DELIVERIES: Final = 4
+"""Concurrent deliveries of one process. Each one runs git."""
 _HUMAN_USER_IDS: Final = range(1000, 60_000)
 """The range of user ids for human users on Debian and systemd."""
 
@@ -83,6 +96,43 @@ def create_mirrors(settings: Settings) -> Mirrors:
         seconds=settings.git_seconds,
         max_bytes=settings.git_bytes,
     )
+
+
+def create_delivery_service(settings: Settings, database: Database, reader: DiffReader) -> DeliveryService:
+    deliverer = Deliverer(
+        settings.data_dir,
+        reader,
+        create_mirrors(settings),
+        WriteLeases(database, hold=settings.branch_lease),
+        max_concurrent=_MAX_DELIVERIES,
+    )
+    return _DeliveryService(Deliveries(database), deliverer)
+
+
+class _DeliveryService:
+    """Delivers a session's work. Each delivery is recorded in the log before it is made."""
+
+    def __init__(self, log: Deliveries, deliverer: Deliverer) -> None:
+        self._log = log
+        self._deliverer = deliverer
+        self.find_delivery = log.find_delivery
+
+    async def merge(
+        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+    ) -> DeliveryResult:
+        async with self._log.record_delivery(delivery) as known:
+            return await self._deliverer.merge(known, target.branch, actor=actor, wait=target.wait, journal=journal)
+
+    async def push(
+        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+    ) -> DeliveryResult:
+        async with self._log.record_delivery(delivery) as known:
+            return await self._deliverer.push(known, target.branch, actor=actor, wait=target.wait, journal=journal)
+
+    @asynccontextmanager
+    async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
+            yield pieces
 
 
 def create_data_directory(settings: Settings) -> None:

@@ -6,6 +6,7 @@ import signal
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
 import structlog
 from pydantic import SecretStr
@@ -60,6 +61,7 @@ from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
 from footplate.stream.session_cleanup import SessionCleaner
 from footplate.stream.turn_publisher import TurnPublisher
+from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.outputs.collection import HostOutputDirectories
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
@@ -70,6 +72,7 @@ from footplate.wiring.shared_components import (
     check_redis,
     connect_temporal,
     create_data_directory,
+    create_delivery_service,
     create_mirrors,
     freeze_loaded_objects,
     get_hook_access,
@@ -77,6 +80,9 @@ from footplate.wiring.shared_components import (
     open_objects,
 )
 from footplate.wiring.telemetry import running_telemetry
+
+_MAX_DELIVERY_READS: Final = 4
+"""Concurrent downloads of sessions' files, for steps that deliver."""
 
 
 async def run(settings: Settings) -> None:
@@ -167,6 +173,9 @@ async def run(settings: Settings) -> None:
                     FileContents(database, objects), AttachmentFetcher(services.web, max_bytes=settings.file_bytes)
                 ),
                 snapshot_each_call=settings.snapshots == "calls",
+                delivery=create_delivery_service(
+                    settings, database, DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DELIVERY_READS)
+                ),
                 child_cancellation=child_cancellation,
                 children=ChildSessionStore(
                     database,

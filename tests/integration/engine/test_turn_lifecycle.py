@@ -11,6 +11,7 @@ from tests.integration.store.cell import awaiting, custom_tool_call, interrupt, 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited
 from footplate.domain.ports.harness import Entry, TurnContext
 from footplate.domain.sessions import events
+from footplate.domain.sessions.steps import StepDefinition, StepKind
 from footplate.domain.sessions.turns import SessionStatus, TurnOutcome, TurnStatus, WhenBusy
 from footplate.engine.temporal.activities import SweepActivities
 from footplate.stack.orphan_processes import wait_until
@@ -285,3 +286,26 @@ async def test_the_sweep_wakes_a_session_whose_wake_was_lost(engine: Engine) -> 
         )
     await SweepActivities(WorkerLeases(engine.cell.database), engine.waker).sweep()
     assert (await engine.wait_for_ended_turns(session_id))[0].status is TurnStatus.COMPLETED
+
+
+async def test_messages_that_a_fork_carries_are_not_part_of_a_command(engine: Engine) -> None:
+    """They wait for the next turn of the model."""
+    seen: list[Sequence[object]] = []
+
+    async def note_texts(turn: TurnContext) -> TurnOutcome:
+        seen.append([block["text"] for block in turn.content])
+        return DONE
+
+    principal = engine.principal
+    parent_id = await engine.cell.session(principal, "touch unwanted")
+    await engine.cell.claim(parent_id, principal)  # its turn has not reached the model
+    fork = await engine.cell.fork(principal, parent_id)
+    engine.harness.work[fork.id] = note_texts
+    step = StepDefinition(kind=StepKind.SHELL, command="true")
+    async with engine.cell.units.unit(principal, None) as unit:
+        await unit.add_steps(principal, fork.id, [(step, {})], before=None)
+    await engine.waker.wake(principal.organisation, fork.id)
+    await engine.wait_for_ended_turns(fork.id)
+    await engine.send(fork.id, "hi")
+    await engine.wait_for_ended_turns(fork.id, 2)
+    assert seen == [["true"], ["touch unwanted", "hi"]]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from footplate.domain import ids
-from footplate.domain.errors import Conflict, Fenced, InvalidRequest
+from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound
 from footplate.domain.organisations.limits import EACH_MEMBER, LimitName, OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
@@ -60,6 +60,22 @@ async def run(cell: Cell, principal: Principal, session_id: str, outcome: object
     claim = await cell.claim(session_id, principal)
     finished = await cell.turns.finish(claim, outcome)  # type: ignore[arg-type]
     return [woken for _, woken, *_ in finished.to_wake]
+
+
+async def test_the_usage_of_a_session_includes_all_sessions_below_it(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2)
+    child = await cell.claim(group.session_ids[0], principal)
+    call = groups.waiting_call("run_sessions", {}, call_id=child.turn_id)
+    used = events.Usage(input_tokens=10, output_tokens=1, requests=1, cost_microusd=5)
+    await cell.turns.append(child, [call], usage=used)
+    below, _ = await store(cell).spawn(child, call.id, requests(1), max_running=1, wait_for=WaitFor.ALL)
+    grandchild = await cell.claim(below.session_ids[0], principal)
+    await cell.turns.append(grandchild, [events.message("x")], usage=replace(used, cost_microusd=None))
+    total = await cell.reads.total_usage(principal, claim.session_id)
+    assert (total.sessions, total.usage) == (4, replace(used + used, cost_microusd=5))
+    assert (await cell.reads.total_usage(principal, grandchild.session_id)).sessions == 1
+    with pytest.raises(NotFound):
+        await cell.reads.total_usage(replace(principal, organisation="other"), claim.session_id)
 
 
 @pytest.mark.requirement("O5", "S9")

@@ -111,6 +111,67 @@ async def test_a_paused_session_starts_no_step_and_next_starts_one(cell: Cell, p
     assert await run_one(cell, principal, session_id) == "message"
 
 
+async def retry(cell: Cell, principal: Principal, session_id: str, step_id: str, *, play: bool = False) -> str:
+    async with cell.units.unit(principal, None) as unit:
+        step, accepted = await unit.retry_step(principal, session_id, step_id, play=play, check=lambda _: None)
+    assert accepted.wake is play
+    return step.id
+
+
+@pytest.mark.requirement("O2", "O9")
+async def test_a_failed_step_is_repeated_once_and_first(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    a, b = await add(cell, principal, session_id, "a", "b")
+    assert await run_one(cell, principal, session_id, FAILED_COMMAND) == "a"
+    assert (await cell.reads.playback(principal, session_id)).reason is PauseReason.STEP_FAILED
+    found = await asyncio.gather(
+        *(retry(cell, principal, session_id, a, play=True) for _ in range(5)), return_exceptions=True
+    )
+    (copy,) = [one for one in found if isinstance(one, str)]
+    refused = [str(one) for one in found if isinstance(one, Conflict)]
+    assert refused == [f"Step {a!r} is already repeated by step {copy!r}."] * 4
+    assert [step.id for step in await listed(cell, principal, session_id)] == [a, copy, b]
+    claim = await cell.claim(session_id, principal)
+    assert claim.step is not None
+    assert (claim.step.id, claim.step.attempt, claim.step.definition.retry_of) == (copy, 1, a)
+    with pytest.raises(Conflict, match="it is running"):
+        await retry(cell, principal, session_id, copy)
+    await cell.turns.finish(claim, replace(FAILED_COMMAND, text="again"))
+    last = await retry(cell, principal, session_id, copy)
+    await change(cell, principal, session_id, "next")
+    assert await run_one(cell, principal, session_id, replace(COMPLETED, text="well")) == "a"
+    with pytest.raises(Conflict, match="it is completed"):
+        await retry(cell, principal, session_id, last)
+    with pytest.raises(Conflict, match="it is pending"):
+        await retry(cell, principal, session_id, b)
+    states = {step.id: step.state for step in await listed(cell, principal, session_id)}
+    assert states == {a: "failed", copy: "failed", last: "completed", b: "pending"}
+    condition = replace(SHELL, name="c", condition='steps.a.text == "well"')
+    async with cell.units.unit(principal, None) as unit:
+        await unit.add_steps(principal, session_id, [(condition, {})], before=b)
+    await change(cell, principal, session_id, "play")
+    assert [await run_one(cell, principal, session_id) for _ in range(3)] == ["c", "b", None]
+    model = QueueModel()
+    for position in await cell.positions(session_id, principal):
+        model.apply(position)
+    assert model.states[copy] == "failed"
+
+
+async def test_a_repeated_step_runs_in_the_name_of_who_repeats_it(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await change(cell, principal, session_id, "pause")
+    (step_id,) = await add(cell, principal, session_id, "a")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.remove_step(principal, session_id, step_id)
+    other = replace(principal, id=ids.new_id(ids.MEMBER), name="Ben")
+    await retry(cell, other, session_id, step_id, play=True)
+    await cell.claim(session_id, principal)
+    assert [turn["principal"] for turn in await cell.rows("turns", session_id)] == [other.id]
+    message_id = steps.step_id_of((await cell.send(principal, session_id, "hello")).positions[0].event.id)
+    with pytest.raises(InvalidRequest, match="cannot be repeated"):
+        await retry(cell, principal, session_id, message_id)
+
+
 @pytest.mark.requirement("O2")
 async def test_a_pause_lets_the_current_step_finish(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)

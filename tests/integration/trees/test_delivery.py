@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from footplate import failpoints
 from footplate.domain.errors import Conflict
 from footplate.domain.files.delivery import (
     BranchCheckedOut,
     Delivery,
+    DeliveryJournal,
     DeliveryResult,
     DeliveryStep,
     MergeConflict,
@@ -89,7 +91,7 @@ class FakeWriteLeases:
         display_name: str | None = None,
         successor: bool = False,
     ) -> AsyncIterator[Lease]:
-        assert (organisation, successor) == ("default", False)
+        assert (organisation, successor) == ("default", owner.startswith("the step "))
         assert display_name
         self.asked.append((target, owner, wait))
         async with self.lock:
@@ -214,6 +216,53 @@ async def test_uncommitted_work_is_fast_forwarded(world: World) -> None:
     again = await session.merge()
     assert (again.status, again.commit) == ("unchanged", delivered.commit)
     assert not [*(world.data / "leaving").iterdir()]
+
+
+class LostWorker(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["merge", "push"])
+@pytest.mark.parametrize("point", ["before_ref", "after_ref"])
+async def test_a_delivery_that_is_repeated_after_a_crash_reports_the_update(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: str, point: str
+) -> None:
+    """Without its journal, the second delivery would make another merge commit, or report that nothing changed."""
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    if kind == "merge":
+        git(world.user, "switch", "-q", "next")
+        change(world.user, 9, "nine")
+        git(world.user, "commit", "-qam", "meanwhile")
+        git(world.user, "switch", "-q", "main")
+    recorded: list[DeliveryResult] = []
+
+    async def record(update: DeliveryResult) -> None:
+        recorded.append(update)
+
+    async def die(name: str) -> None:
+        if name == point:
+            raise LostWorker
+
+    async def deliver() -> DeliveryResult:
+        journal = DeliveryJournal(owner="the step step_1", updates=tuple(recorded), record_update=record)
+        deliverer = world.deliverer_elsewhere() if recorded else world.deliverer
+        method = deliverer.merge if kind == "merge" else deliverer.push
+        return await method(
+            session.delivery(), "next" if kind == "merge" else "new", actor="ann", wait=7, journal=journal
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "hit", die)
+        with pytest.raises(LostWorker):
+            await deliver()
+    delivered = await deliver()
+    assert delivered.status == ("merged" if kind == "merge" else "pushed")
+    assert delivered == recorded[-1]
+    assert len(recorded) == (1 if point == "after_ref" else 2)
+    assert git(world.user, "rev-parse", delivered.branch) == delivered.commit
+    assert await deliver() == delivered
 
 
 async def test_the_agents_own_commits_keep_their_history(world: World) -> None:

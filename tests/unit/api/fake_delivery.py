@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from footplate.domain.files.delivery import (
     BranchTarget,
     Delivery,
+    DeliveryJournal,
     DeliveryRequest,
     DeliveryResult,
     DeliveryStep,
     build_commit_message,
 )
 from footplate.domain.files.snapshots import Snapshot, StoredSnapshot, TreeDiff
-from footplate.domain.organisations.principals import Principal
 from footplate.domain.projects.project import BaseCommit, SessionProject
 
 
@@ -54,11 +54,14 @@ class FakeDelivery:
     branches: list[BranchTarget] = field(default_factory=list)
     open: int = 0
 
-    async def find_delivery(self, _principal: Principal, session_id: str, asked: DeliveryRequest) -> Delivery:
+    async def find_delivery(self, _organisation: str, session_id: str, asked: DeliveryRequest) -> Delivery:
         self.requests.append((session_id, asked))
         return make_delivery(session_id, asked.message)
 
-    async def merge(self, _principal: Principal, _departure: Delivery, target: BranchTarget) -> DeliveryResult:
+    async def merge(
+        self, _actor: str, _departure: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+    ) -> DeliveryResult:
+        assert journal is None
         self.branches.append(target)
         if self.failure is not None:
             raise self.failure

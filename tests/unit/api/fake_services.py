@@ -39,7 +39,7 @@ from footplate.domain.sessions.ending import SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
-from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
+from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, TotalUsage, Turn
 
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
 from .fake_files import FakeFileUnit, FileWorld
@@ -242,6 +242,9 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
         if session is None or session.organisation != principal.organisation:
             raise NotFound("session", session_id)
         return session
+
+    async def total_usage(self, principal: Principal, session_id: str) -> TotalUsage:
+        return TotalUsage(1, (await self.session(principal, session_id)).usage)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
         rows = list(self._world.sessions.values())

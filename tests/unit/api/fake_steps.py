@@ -9,7 +9,7 @@ from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs, PlaybackAction
-from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepState
+from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepState, check_retry
 
 
 @dataclass
@@ -72,6 +72,18 @@ class FakeStepUnit(FakeStepReads):
     async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]:
         old = await self._pending(principal, session_id, step_id)
         return await self._replace(principal, replace(old, state=StepState.CANCELLED))
+
+    async def retry_step(
+        self, principal: Principal, session_id: str, step_id: str, *, play: bool, check: Callable[[Step], None]
+    ) -> tuple[Step, AcceptedInputs]:
+        old = await self.step(principal, session_id, step_id)
+        check(old)
+        check_retry(old, None)
+        copy = replace(old.definition, retry_of=step_id)
+        (added,), accepted = await self.add_steps(principal, session_id, [(copy, {})], before=None)
+        if play:
+            await self.change_playback(principal, session_id, "play")
+        return added, accepted
 
     async def submit_result(
         self,

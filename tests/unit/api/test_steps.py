@@ -6,7 +6,12 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 
-from footplate.api.wire.response_models import Listing, Playback, Step
+from footplate.api.requests import route_permissions
+from footplate.api.wire.response_models import Listing, Playback, Step, TotalUsage
+from footplate.domain.errors import Forbidden
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.roles import Permission
+from footplate.domain.sessions.steps import StepDefinition, StepDelivery, StepKind
 
 
 @pytest.fixture
@@ -62,6 +67,13 @@ async def test_steps_are_added_listed_in_pages_and_changed(http: httpx2.AsyncCli
         ({"kind": "shell", "command": "ls", "max_attempts": 21}, "max_attempts"),
         ({"kind": "prompt", "content": "${steps.a.output}"}, "has no field 'output'"),
         ({"kind": "prompt", "content": [{"type": "text", "text": "${steps.a}"}]}, "must have the form"),
+        ({"kind": "prompt", "content": "${steps.a.sessions.b.stdout}"}, "has no field 'stdout'"),
+        ({"kind": "merge", "into": "--force"}, "not a valid branch name"),
+        ({"kind": "merge", "into": "main", "timeout_seconds": 5}, "timeout_seconds"),
+        ({"kind": "merge", "branch": "main"}, "branch"),
+        ({"kind": "push", "branch": "new", "message": "${steps.a}"}, "must have the form"),
+        ({"kind": "parallel", "sessions": [{"steps": [{"kind": "merge", "into": "main"}]}]}, "kind"),
+        ({"kind": "parallel", "sessions": [{"steps": [{"kind": "push"}]}]}, "kind"),
     ],
 )
 async def test_an_invalid_step_is_refused_by_name(
@@ -78,6 +90,47 @@ async def test_an_edit_takes_only_the_fields_of_its_kind(http: httpx2.AsyncClien
     assert (response.status_code, response.json()["error"]["field"]) == (400, "instructions")
 
 
+async def test_steps_that_deliver_are_added_and_edited(http: httpx2.AsyncClient, path: str) -> None:
+    merge, push = await _add(
+        http, path, {"kind": "merge", "into": "main", "message": "Say ${steps.a.text}"}, {"kind": "push"}
+    )
+    assert (merge["into"], merge["message"], push["branch"]) == ("main", "Say ${steps.a.text}", None)
+    one = f"{path}/steps/{merge['id']}"
+    edited = (await http.post(one, json={"into": None, "project_id": "proj_1", "name": "deliver"})).json()
+    assert [edited[field] for field in ("into", "message", "project_id", "name")] == [
+        None, "Say ${steps.a.text}", "proj_1", "deliver",
+    ]  # fmt: skip
+    for refused in ({"branch": "x"}, {"command": "ls"}, {"into": "-x"}, {"timeout_seconds": 4}):
+        assert (await http.post(one, json=refused)).status_code == 400, refused
+
+
+@pytest.mark.parametrize("kind", [StepKind.MERGE, StepKind.PUSH])
+def test_a_step_that_delivers_needs_the_permission_of_the_route(
+    kind: StepKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = StepDefinition(kind=kind, delivery=StepDelivery())
+    operator = Principal("acme", "memb_1", "Ann", frozenset({"operator"}))
+    route_permissions.check_delivery_steps(operator, [definition])
+    exceptions = {("POST", f"/v1/sessions/{{session_id}}/{kind.value}"): (Permission.CHANGE_POLICY,)}
+    monkeypatch.setattr(route_permissions, "_EXCEPTIONS", exceptions)
+    route_permissions.check_delivery_steps(operator, [StepDefinition(kind=StepKind.SHELL, command="ls")])
+    with pytest.raises(Forbidden):
+        route_permissions.check_delivery_steps(operator, [definition])
+
+
+async def test_a_cancelled_step_is_repeated(http: httpx2.AsyncClient, path: str) -> None:
+    (step,) = await _add(http, path, {"kind": "shell", "command": "ls", "name": "list"})
+    one = f"{path}/steps/{step['id']}"
+    assert "it is pending" in (await http.post(f"{one}/retry", json={})).json()["error"]["message"]
+    await http.post(f"{path}/pause")
+    await http.delete(one)
+    repeated = (await http.post(f"{one}/retry", json={"play": True})).json()
+    assert Step.model_validate(repeated).state == "pending"
+    assert (repeated["retry_of"], repeated["command"], repeated["name"]) == (step["id"], "ls", "list")
+    assert (await http.get(f"{path}/playback")).json()["playing"]
+    assert (await http.post(f"{one}/retry", json={"now": True})).status_code == 400
+
+
 @pytest.mark.requirement("R3")
 async def test_a_result_is_submitted_and_a_different_one_refused(http: httpx2.AsyncClient, path: str) -> None:
     (step,) = await _add(http, path, {"kind": "external"})
@@ -86,6 +139,12 @@ async def test_a_result_is_submitted_and_a_different_one_refused(http: httpx2.As
     assert [(await http.post(one, json=sent)).status_code for _ in range(2)] == [200, 200]
     assert (await http.post(one, json={"status": "failed"})).status_code == 409
     assert (await http.post(one, json={"status": "done"})).status_code == 400
+
+
+async def test_the_usage_includes_the_sessions_below(http: httpx2.AsyncClient, path: str) -> None:
+    total = TotalUsage.model_validate((await http.get(f"{path}/usage")).json())
+    assert (total.sessions, total.usage.requests, total.usage.cost_microusd) == (1, 1, 12345)
+    assert (await http.get("/v1/sessions/sesn_none/usage")).status_code == 404
 
 
 async def test_playback_is_changed_and_read(http: httpx2.AsyncClient, path: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from footplate.cli.pipeline_file import InvalidPipeline, generate_schema, parse_pipeline
+from footplate.cli.pipeline_file.pipeline_models import generate_schema
+from footplate.cli.pipeline_file.pipeline_parser import InvalidPipeline, parse_pipeline
 
 FILE = """\
 steps:
@@ -51,15 +52,15 @@ def test_a_file_becomes_steps_of_the_api() -> None:
         ("a: \x00", "p.yaml: not valid YAML: unacceptable character"),
         (
             "steps:\n  - ls",
-            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external and parallel",
+            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external, parallel, merge and push",
         ),
         (
             "steps:\n  - shell: ls\n    prompt: Hello",
-            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external and parallel",
+            "p.yaml:2:5: a step must have exactly one of the fields prompt, shell, external, parallel, merge and push",
         ),
         (
-            "steps:\n  - merge: main",
-            "p.yaml:2:5: there is no field merge; a step must have exactly one of the fields prompt, shell, external",
+            "steps:\n  - deploy: main",
+            "p.yaml:2:5: there is no field deploy; a step must have exactly one of the fields prompt, shell, external",
         ),
         ("steps:\n  - shell: true", "p.yaml:2:12: shell must be text. Put the value into quotes"),
         ("steps:\n  - shell: ls\n    iff: 'true'", "p.yaml:3:5: there is no field iff. Did you mean if?"),
@@ -161,6 +162,61 @@ steps:
             "on_failure": "stop",
         }
     ]
+
+
+def test_a_step_that_delivers_names_a_branch_or_has_options() -> None:
+    text = """\
+steps:
+  - {name: deliver, merge: main}
+  - merge: {into: release/2, message: "From ${steps.deliver.stdout}", project: proj_1}
+    on_failure: continue
+  - push: {}
+  - push: new
+"""
+    assert parse_pipeline(text, "p.yaml").to_wire() == [
+        {"kind": "merge", "name": "deliver", "into": "main", "on_failure": "stop"},
+        {
+            "kind": "merge",
+            "into": "release/2",
+            "message": "From ${steps.deliver.stdout}",
+            "project_id": "proj_1",
+            "on_failure": "continue",
+        },
+        {"kind": "push", "on_failure": "stop"},
+        {"kind": "push", "branch": "new", "on_failure": "stop"},
+    ]
+    assert Draft202012Validator(json.loads(generate_schema())).is_valid(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("{merge: -x}", "'-x' is not a valid branch name. Examples: main, release/2."),
+        ("{merge: 3}", "merge must be the name of a branch, or a mapping with the options of the delivery"),
+        ("{merge: {branch: x}}", "there is no field branch. Use into, message, project."),
+        ("{push: {branch: a b}}", "branch: 'a b' is not a valid branch name. Examples: main, release/2."),
+        ("{merge: main, timeout: 3}", "a step that delivers has no timeout"),
+        ("{merge: {message: '${steps.none.text}'}}", "${steps.none.text} refers to no earlier step."),
+        (
+            "{prompt: '${steps.both.sessions.c.text}'}",
+            "${steps.both.sessions.c.text} refers to a session that the step",
+        ),
+        (
+            "{prompt: '${steps.both.sessions.2.text}'}",
+            "${steps.both.sessions.2.text} refers to a session that the step",
+        ),
+    ],
+)
+def test_an_invalid_delivery_or_session_is_reported(step: str, message: str) -> None:
+    text = f"steps:\n  - {{name: both, parallel: [{{name: a, shell: ls}}, {{shell: ls}}]}}\n  - {step}\n"
+    with pytest.raises(InvalidPipeline) as raised:
+        parse_pipeline(text, "p.yaml")
+    assert str(raised.value).partition(" ")[2].startswith(message), raised.value
+
+
+def test_a_step_may_refer_to_one_session_of_an_earlier_step() -> None:
+    steps = ("{name: both, parallel: [{name: a, shell: ls}]}", "{prompt: '${steps.both.sessions.a.text}'}")
+    assert len(parse_pipeline("steps:\n" + "".join(f"  - {step}\n" for step in steps), "p.yaml").steps) == 2
 
 
 def test_steps_for_a_session_that_exists_may_refer_to_its_steps() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from footplate.cli import json_output_models, pipeline_file
+from footplate.cli import json_output_models
+from footplate.cli.pipeline_file import pipeline_models
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "schemas"
 
@@ -24,8 +25,8 @@ def test_every_schema_file_has_a_model() -> None:
 
 
 def test_the_schema_of_pipeline_files_is_current() -> None:
-    assert (FOLDER / "pipeline.schema.json").read_text() == pipeline_file.generate_schema()
-    Draft202012Validator.check_schema(json.loads(pipeline_file.generate_schema()))
+    assert (FOLDER / "pipeline.schema.json").read_text() == pipeline_models.generate_schema()
+    Draft202012Validator.check_schema(json.loads(pipeline_models.generate_schema()))
 
 
 def test_a_schema_refuses_other_output() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from footplate.cli.json_output_models import PipelineResult
 from footplate.cli.render.step_progress import StepProgressView
 from footplate.client import Step
 
@@ -29,21 +30,27 @@ def test_the_last_lines_of_a_failed_step_are_shown(capsys: pytest.CaptureFixture
     assert lines[22:] == ["2/3 done completed exit code 0", "3/3 done completed exit code 0", "fine"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "hint"),
-    [
-        ("shell", "  footplate steps add sesn_1 --before after --name fail --shell 'exit 3'"),
-        ("parallel", "To repeat fail, add it from a file: footplate queue run --session sesn_1 FILE"),
-    ],
-)
-def test_a_pause_explains_how_to_repeat_the_failed_step(
-    kind: str, hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    steps = [_step("fail", "failed", kind=kind, ended_at=NOW), _step("after", "pending")]
+def test_the_last_lines_have_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [_step("one", "completed"), _step("two", "pending")]
+    usage = {"input_tokens": 1200, "output_tokens": 34, "requests": 3, "cost_microusd": 12_300}
+    given = {"session_id": "sesn_1", "status": "paused", "exit_code": 3, "steps": steps}
+    view = StepProgressView(steps)
+    view.show_pipeline_result(PipelineResult.model_validate({**given, "seconds": 125, "sessions": 4, "usage": usage}))
+    view.show_pipeline_result(PipelineResult.model_validate(given))
+    assert capsys.readouterr().out.splitlines() == [
+        "paused · 1 of 2 steps ended · 2m 05s · 1,200 in · 34 out · $0.0123 · 4 sessions",
+        "sesn_1",
+        "paused · 1 of 2 steps ended",
+        "sesn_1",
+    ]
+
+
+def test_a_pause_explains_how_to_repeat_the_failed_step(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [_step("fail", "failed", ended_at=NOW), _step("after", "pending")]
     StepProgressView(steps).show_pause("sesn_1", steps)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == [
+    assert capsys.readouterr().err.splitlines() == [
         "The session is paused. Continue with after, without fail:",
         "  footplate play sesn_1",
+        "Or repeat fail first:",
+        "  footplate steps retry fail --play --session sesn_1",
     ]
-    assert lines[-1] == hint

@@ -108,6 +108,28 @@ def test_a_list_of_sessions_fits_80_columns(
     assert ("no worker is running" in shown.err) is (state == "stalled")
 
 
+def test_children_follow_their_parent_in_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    parent, child, other = (f"sesn_01kx00000000000000000{name}" for name in ("parent", "kindoo", "otherx"))
+    found = [
+        _with(id=_LONG_ID, parent_id=child, title="Below"),
+        _with(id=child, parent_id=parent, title="Child", project_ids=["proj_1"]),
+        _with(id=other, parent_id="sesn_01kx0000000000000000absent", title="Alone"),
+        _with(id=parent, title="Parent"),
+    ]
+    resource_tables.print_sessions(found, {"proj_1": _PROJECT})
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert all(len(row) <= 80 for row in rows)
+    assert [row.rpartition("  ")[2] for row in rows] == [
+        "└ of …absent: Alone", "Parent", "└ website: Child", "└└ Below",
+    ]  # fmt: skip
+    resource_tables.print_sessions(found[2:3], {}, are_children=True)
+    assert "…absent" not in capsys.readouterr().out
+
+
 def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.CaptureFixture[str]) -> None:
     base = {"proj_1": {"branch": "main", "commit": "4f2a"}}
     session = _with(project_ids=["proj_1"], bases=base, activity={"state": "waiting_for_approval"})

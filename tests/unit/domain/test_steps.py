@@ -8,7 +8,15 @@ import pytest
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import step_references, steps
-from footplate.domain.sessions.steps import ChildRequest, OnFailure, StepDefinition, StepEnd, StepKind, StepState
+from footplate.domain.sessions.steps import (
+    ChildRequest,
+    OnFailure,
+    StepDefinition,
+    StepDelivery,
+    StepEnd,
+    StepKind,
+    StepState,
+)
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 
 SHELL = StepDefinition(kind=StepKind.SHELL, command="make")
@@ -20,7 +28,10 @@ def test_a_definition_survives_storage() -> None:
     for definition in (
         replace(SHELL, name="build", condition="true", on_failure=OnFailure.RETRY, max_attempts=7, timeout_seconds=1.5),
         StepDefinition(kind=StepKind.PROMPT, content=({"type": "text", "text": "hi"},)),
-        StepDefinition(kind=StepKind.EXTERNAL, instructions="review it"),
+        StepDefinition(kind=StepKind.EXTERNAL, instructions="review it", retry_of="step_1"),
+        StepDefinition(kind=StepKind.MERGE, delivery=StepDelivery(branch="main", message="Done")),
+        StepDefinition(kind=StepKind.PUSH, delivery=StepDelivery(branch="new", project_id="proj_1")),
+        StepDefinition(kind=StepKind.MERGE, delivery=StepDelivery()),
     ):
         assert StepDefinition.load(definition.kind.value, definition.name, definition.dump()) == definition
 
@@ -37,6 +48,35 @@ def test_the_failure_policy_decides_how_a_step_ends() -> None:
     assert steps.decide_end(retried, 1, replace(DONE, status=TurnStatus.INTERRUPTED)).state is StepState.CANCELLED
     assert steps.decide_end(retried, 1, replace(DONE, status=TurnStatus.AWAITING)) == StepEnd(StepState.RUNNING)
     assert steps.decide_end(replace(retried, max_attempts=20), 12, FAILED).retry_after == 60.0
+
+
+def test_a_reference_can_name_one_session_of_a_parallel_step() -> None:
+    text = "${steps.work.sessions.first.text} and ${steps.work.sessions.1.outcome}, not ${steps.work.text}"
+    found = step_references.find_references(text, where="prompt")
+    assert [(one.step, one.session, one.field) for one in found] == [
+        ("work", "first", "text"), ("work", "1", "outcome"), ("work", None, "text"),
+    ]  # fmt: skip
+    assert step_references.replace_references(text, lambda one: one.text) == text
+    sessions: list[JsonObject] = [{"name": "first", "text": "a"}, {"name": None, "text": "b"}]
+    for wanted, expected in (("first", 0), ("0", 0), ("1", 1), ("2", None), ("second", None)):
+        assert step_references.find_session(sessions, wanted) == (None if expected is None else sessions[expected])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "${steps.work.sessions}",
+        "${steps.work.sessions.text}",
+        "${steps.work.sessions.first}",
+        "${steps.work.sessions.first.stdout}",
+        "${steps.work.sessions.1000.text}",
+        "${steps.work.sessions.First.text}",
+        "${steps.work.sessions.first.text.more}",
+    ],
+)
+def test_a_malformed_reference_to_a_session_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        step_references.find_references(text, where="prompt")
 
 
 def test_conditions_are_evaluated_over_results() -> None:

@@ -6,12 +6,13 @@ check more themselves: sending events, where each kind of event has its own perm
 only its rules require `change_policy`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from footplate.domain.errors import Forbidden
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
+from footplate.domain.sessions.steps import StepDefinition
 
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
@@ -51,6 +52,12 @@ def serves_restricted_keys(method: str, path: str) -> bool:
     """Return whether the route serves API keys that are restricted to projects."""
     reads = method in _READING_METHODS and path.startswith(_RESTRICTED_KEY_READS) and path != "/v1/audit/verify"
     return reads or path.startswith(_RESTRICTED_KEY_ROUTES)
+
+
+def check_delivery_steps(principal: Principal, definitions: Iterable[StepDefinition]) -> None:
+    """Check that the caller may use the route that does what each step does, for steps that deliver."""
+    for kind in {definition.kind for definition in definitions if definition.delivery is not None}:
+        check_route(principal, "POST", f"/v1/sessions/{{session_id}}/{kind.value}")
 
 
 def check_route(principal: Principal, method: str, path: str) -> None:

@@ -127,6 +127,15 @@ class UsageAnswer(ResponseModel):
     cost_microusd: int | None = None
 
 
+class TotalUsage(ResponseModel):
+    """The usage of a session and of all sessions below it."""
+
+    type: Literal["session_usage"]
+    session_id: str
+    sessions: Annotated[int, Field(description="How many sessions it is the sum of.")]
+    usage: UsageAnswer
+
+
 class StatsAnswer(ResponseModel):
     active_seconds: float
     duration_seconds: float
@@ -345,12 +354,12 @@ class StepResult(ResponseModel):
 
 
 class Step(ResponseModel):
-    """A step has `content`, `command`, `instructions` or `sessions`, according to its kind."""
+    """A step has `content`, `command`, `instructions`, `sessions`, or `into` or `branch`, according to its kind."""
 
     id: str
     type: Literal["step"]
     session_id: str
-    kind: Literal["prompt", "shell", "external", "parallel"]
+    kind: Literal["prompt", "shell", "external", "parallel", "merge", "push"]
     name: str | None
     state: Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
     waiting_for: Annotated[

@@ -11,7 +11,8 @@ from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
 from footplate.cli.follow.pipeline_follower import PipelineFollower
 from footplate.cli.json_output_models import ErrorAnswer, ErrorDetail
-from footplate.cli.pipeline_file import InvalidPipeline, Pipeline, load_pipeline
+from footplate.cli.pipeline_file.pipeline_models import Pipeline
+from footplate.cli.pipeline_file.pipeline_parser import InvalidPipeline, load_pipeline
 from footplate.cli.profile import saved_ids
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import terminal_io

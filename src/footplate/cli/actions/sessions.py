@@ -112,7 +112,7 @@ def ls(
         for session in found:
             terminal_io.print_result(session.id)
     else:
-        resource_tables.print_sessions(found, projects)
+        resource_tables.print_sessions(found, projects, are_children=children_of is not None)
 
 
 async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) -> dict[str, Project]:

@@ -49,11 +49,8 @@ def show_step(wanted: str, *, session: str, as_json: bool, profile: str | None) 
 
 
 def edit_step(wanted: str, fields: Mapping[str, Any], *, session: str, as_json: bool, profile: str | None) -> None:
-    names = {"prompt": "content", "shell": "command", "external": "instructions"}
-    sent = {names.get(name, name): value for name, value in fields.items()}
-
     def change(client: AsyncFootplate, step: Step) -> Awaitable[Step]:
-        return client.steps.edit(step.session_id, step.id, **sent)
+        return client.steps.edit(step.session_id, step.id, **fields)
 
     _with_step(wanted, session, change, in_full=True, as_json=as_json, profile=profile)
 
@@ -71,6 +68,23 @@ def remove_step(wanted: str, *, session: str, as_json: bool, profile: str | None
         return client.steps.remove(step.session_id, step.id)
 
     _with_step(wanted, session, change, as_json=as_json, profile=profile)
+
+
+def retry_step(wanted: str, *, play: bool, session: str, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Step, Playback]:
+        step = await _resolve_step(client, await resolve_session_id(client, session), wanted)
+        added = await client.steps.retry(step.session_id, step.id, play=play)
+        return added, await client.steps.playback(added.session_id)
+
+    added, playback = run_with_client(work, profile=profile, as_json=as_json)
+    if as_json:
+        terminal_io.print_json(added.wire())
+        return
+    terminal_io.print_result(added.id)
+    if playback.playing:
+        terminal_io.print_note(f"Follow it: footplate attach {added.session_id}")
+    else:
+        terminal_io.print_note(f"The session is paused. Run it: footplate play {added.session_id}")
 
 
 def submit_result(wanted: str, fields: Mapping[str, Any], *, session: str, as_json: bool, profile: str | None) -> None:

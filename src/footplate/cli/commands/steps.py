@@ -20,6 +20,14 @@ steps = typer.Typer(
 queue = typer.Typer(help="Run a file of steps.", no_args_is_help=True, cls=GroupedHelp, rich_markup_mode=None)
 
 MAX_ATTEMPTS: Final = 20
+TEXT_FIELDS: Final = {
+    "shell": "command",
+    "prompt": "content",
+    "external": "instructions",
+    "merge": "into",
+    "push": "branch",
+}
+"""The options that say what a step does, and the fields of the API."""
 
 
 class ResultStatus(StrEnum):
@@ -40,6 +48,16 @@ Prompt = Annotated[str | None, typer.Option(metavar="TEXT", help="A message to t
 External = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Work for a program or person: the session waits for `footplate steps result`."),
+]
+Merge = Annotated[
+    str | None, typer.Option(metavar="BRANCH", help="Merge the session's work into a branch of its project.")
+]
+Push = Annotated[str | None, typer.Option(metavar="BRANCH", help="Push the session's work as a branch to its project.")]
+Message = Annotated[
+    str | None, typer.Option("--message", "-m", metavar="TEXT", help="Commit message, with --merge or --push.")
+]
+Project = Annotated[
+    str | None, typer.Option(metavar="ID", help="Project to deliver, if the session works on several projects.")
 ]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="Name, with which later steps refer to the result.")]
 Condition = Annotated[
@@ -77,6 +95,10 @@ def add(
     shell: Shell = None,
     prompt: Prompt = None,
     external: External = None,
+    merge: Merge = None,
+    push: Push = None,
+    message: Message = None,
+    project: Project = None,
     name: Name = None,
     condition: Condition = None,
     on_failure: Policy = None,
@@ -90,14 +112,17 @@ def add(
     """Add a step to the end of the queue, or before another pending step. Prints its ID."""
     from footplate.cli.actions import steps as actions
 
-    texts = _read_texts(shell=shell, prompt=prompt, external=external)
+    texts = _read_texts(shell=shell, prompt=prompt, external=external, merge=merge, push=push)
     if len(texts) != 1:
-        raise typer.BadParameter("Use exactly one of --shell, --prompt and --external.")
+        raise typer.BadParameter("Use exactly one of --shell, --prompt, --external, --merge and --push.")
+    if (message or project) and not (merge or push):
+        raise typer.BadParameter("--message and --project require --merge or --push.")
     if attempts is not None and on_failure is not OnFailure.RETRY:
         raise typer.BadParameter("--attempts requires --on-failure retry.")
     (kind, text), *_ = texts.items()
-    field = {"shell": "command", "prompt": "content", "external": "instructions"}[kind]
     sent = {
+        "message": message,
+        "project_id": project,
         "name": name,
         "condition": condition,
         "on_failure": on_failure,
@@ -105,7 +130,7 @@ def add(
         "timeout_seconds": timeout,
         "ends_session": ends_session,
     }
-    step = {"kind": kind, field: text, **{key: value for key, value in sent.items() if value is not None}}
+    step = {"kind": kind, TEXT_FIELDS[kind]: text, **{key: value for key, value in sent.items() if value is not None}}
     actions.add_step(session, step, before=before, as_json=as_json, profile=profile)
 
 
@@ -123,6 +148,10 @@ def edit(
     shell: Shell = None,
     prompt: Prompt = None,
     external: External = None,
+    merge: Merge = None,
+    push: Push = None,
+    message: Message = None,
+    project: Project = None,
     name: Name = None,
     condition: Condition = None,
     on_failure: Policy = None,
@@ -142,8 +171,11 @@ def edit(
         "on_failure": on_failure,
         "max_attempts": attempts,
         "timeout_seconds": timeout,
-        **_read_texts(shell=shell, prompt=prompt, external=external),
+        "message": message,
+        "project_id": project,
     }
+    texts = _read_texts(shell=shell, prompt=prompt, external=external, merge=merge, push=push)
+    sent |= {TEXT_FIELDS[kind]: text for kind, text in texts.items()}
     fields: dict[str, Any] = {key: value or None for key, value in sent.items() if value is not None}
     if ends_session is not None:
         fields["ends_session"] = ends_session
@@ -177,6 +209,20 @@ def remove(
     from footplate.cli.actions import steps as actions
 
     actions.remove_step(step, session=session, as_json=as_json, profile=profile)
+
+
+@steps.command("retry")
+def retry(
+    step: Step,
+    play: Annotated[bool, typer.Option("--play", help="Let a paused session run its steps again.")] = False,
+    session: Session = "last",
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Repeat a failed or cancelled step: adds a copy at the front of the queue. Prints its ID."""
+    from footplate.cli.actions import steps as actions
+
+    actions.retry_step(step, play=play, session=session, as_json=as_json, profile=profile)
 
 
 @steps.command("result")

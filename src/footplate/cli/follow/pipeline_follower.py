@@ -11,7 +11,7 @@ from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.json_output_models import PipelineResult
 from footplate.cli.render.step_progress import StepProgressView
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import AsyncFootplate, Event, Step, StreamLost, Unreachable
+from footplate.client import AsyncFootplate, ClientError, Event, Step, StreamLost, Unreachable
 
 Status = Literal["completed", "failed", "cancelled", "needs_action", "paused"]
 EXIT_CODES: Final[dict[Status, Exit]] = {
@@ -65,8 +65,24 @@ class PipelineFollower:
                 task.cancel()
             if self._approvals is not None:
                 await self._approvals.close()
+        return await self._build_result(status)
+
+    async def _build_result(self, status: Status) -> PipelineResult:
         steps = [*self._steps.values()]
-        return PipelineResult(session_id=self._session_id, status=status, exit_code=EXIT_CODES[status], steps=steps)
+        total = None
+        with suppress(ClientError):  # the server is older than this route, or stops
+            total = await self._client.sessions.usage(self._session_id)
+        starts = [step.started_at for step in steps if step.started_at]
+        ends = [step.ended_at for step in steps if step.ended_at]
+        return PipelineResult(
+            session_id=self._session_id,
+            status=status,
+            exit_code=EXIT_CODES[status],
+            seconds=max(0.0, (max(ends) - min(starts)).total_seconds()) if starts and ends else None,
+            sessions=None if total is None else total.sessions,
+            usage=None if total is None else total.usage,
+            steps=steps,
+        )
 
     async def _watch(self, after: str) -> None:
         on_connection = self._view.connection_changed

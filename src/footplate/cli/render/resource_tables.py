@@ -59,7 +59,8 @@ _STALL_REMEDIES: Final = {
     _TURN_LIMIT: "See all limits: footplate limits",
     "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
 }
-_CHILD_MARK: Final = "· "
+_CHILD_MARK: Final = "└"
+_PARENT_CHARACTERS: Final = 6
 _FORK_MARK: Final = "↳ "
 _PROJECT_COLUMNS: Final = 20
 _RESULT_COLUMNS: Final = 80
@@ -71,27 +72,52 @@ _MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
 
 
-def print_sessions(found: Sequence[Session], projects: Mapping[str, Project]) -> None:
-    """Prints a table. On a narrow terminal, the project is in the same column as the title."""
+def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *, are_children: bool = False) -> None:
+    """Prints a table. On a narrow terminal, the project is in the same column as the title. Children follow their
+    parent if it is in the table. Otherwise the end of its id is before their title, unless all `are_children` of one
+    session.
+    """
     if not found:
         print_note('No sessions yet. Start one: footplate run "…"')
         return
     console = terminal_io.out()
     wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
     rows: list[list[Cell]] = []
-    for each in found:
+    for each, mark in _order_by_parent(found, names_parents=not are_children):
         project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
-        title = f"{_FORK_MARK if each.forked_from else _CHILD_MARK if each.parent_id else ''}{each.title or ''}"
+        title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
         first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
         if wide:
-            rows.append([*first, UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(title)])
+            row = [UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(f"{mark}{title}")]
+            rows.append([*first, *row])
         else:
-            rows.append([*first, UntrustedText(f"{project}: {title}" if project else title)])
+            rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
     print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
     reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
     for reason in sorted(reasons):
         state = "Queued" if reason == _TURN_LIMIT else "Stalled"
         print_note(f"{state}: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
+
+
+def _order_by_parent(found: Sequence[Session], *, names_parents: bool) -> Iterator[tuple[Session, str]]:
+    """Yields each session after its parent, with the mark of a child, repeated for each level. `names_parents`:
+    the mark names a parent that is not among the sessions.
+    """
+    ids = {each.id for each in found}
+    children: dict[str | None, list[Session]] = {}
+    for each in found:
+        children.setdefault(each.parent_id if each.parent_id in ids else None, []).append(each)
+    waiting = [(each, 0) for each in reversed(children.pop(None, []))]
+    while waiting:
+        each, level = waiting.pop()
+        if level:
+            mark = f"{_CHILD_MARK * level} "
+        elif each.parent_id and names_parents:
+            mark = f"{_CHILD_MARK} of …{each.parent_id[-_PARENT_CHARACTERS:]}: "
+        else:
+            mark = ""
+        yield each, mark
+        waiting += [(child, level + 1) for child in reversed(children.get(each.id, []))]
 
 
 def print_session(
@@ -145,7 +171,7 @@ def print_session(
         print_rows(headings, rows)
     if children:
         terminal_io.out().print("\nSessions that it has started, newest first:")
-        print_sessions(children, projects or {})
+        print_sessions(children, projects or {}, are_children=True)
     reason = detail.activity.reason if detail.activity else None
     if reason == "author_disabled":
         print_note(_STALL_REMEDIES[reason])

@@ -1,11 +1,10 @@
 """Prints the progress of a pipeline: one line when a step starts, and one when it ends."""
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from footplate.cli.json_output_models import PipelineResult, RunResult
-from footplate.cli.render import step_tables, terminal_io
+from footplate.cli.render import step_tables, terminal_io, value_formatting
 from footplate.cli.render.terminal_io import escape_shown
 from footplate.cli.render.terminal_screen import TerminalScreen
 from footplate.client import ClientError, Step
@@ -13,7 +12,6 @@ from footplate.client.response_models import Event
 
 _STATE_COLUMNS: Final = 9
 _OUTPUT_LINES: Final = 20
-_MAX_COMMAND: Final = 200
 
 
 class StepProgressView:
@@ -73,23 +71,19 @@ class StepProgressView:
         if not ended or following is None:
             self.show_note(f"The session is paused. Continue: footplate play {session_id}")
             return
-        last, before = ended[-1], following.name or following.id
-        label = step_tables.step_label(last)
+        label = step_tables.step_label(ended[-1])
         self.show_note(f"The session is paused. Continue with {step_tables.step_label(following)}, without {label}:")
         self.show_note(f"  footplate play {session_id}")
-        if last.kind == "parallel":
-            self.show_note(f"To repeat {label}, add it from a file: footplate queue run --session {session_id} FILE")
-            return
-        self.show_note(f"To repeat {label} first, add it again, and then play:")
-        name = f" --name {last.name}" if last.name else ""
-        self.show_note(f"  footplate steps add {session_id} --before {before}{name} {_content_option(last)}")
+        self.show_note(f"Or repeat {label} first:")
+        self.show_note(f"  footplate steps retry {ended[-1].name or ended[-1].id} --play --session {session_id}")
 
     def show_pipeline_result(self, result: PipelineResult) -> None:
         self._screen.set_status(None)
         ended = [step for step in result.steps if step.state not in {"pending", "running"}]
         colour = {"completed": "green", "failed": "red"}.get(result.status, "yellow")
         status = result.status.replace("_", " ")
-        self._screen.print_line(f"[{colour}]{status}[/] [dim]· {len(ended)} of {self._total} steps ended[/]")
+        totals = [f"{len(ended)} of {self._total} steps ended", *_describe_totals(result)]
+        self._screen.print_line(f"[{colour}]{status}[/] [dim]· {' · '.join(totals)}[/]")
         self._screen.print_line(f"[dim]{result.session_id}[/]")
 
     def show_note(self, text: str) -> None:
@@ -122,9 +116,21 @@ class StepProgressView:
         return f"{number:>{len(str(self._total))}}/{self._total}"
 
 
+def _describe_totals(result: PipelineResult) -> Iterator[str]:
+    """Yields how long the steps took, and what the session and those below it have used."""
+    if result.seconds is not None:
+        yield value_formatting.format_seconds(result.seconds)
+    if result.usage is not None and result.usage.requests:
+        yield value_formatting.format_tokens(result.usage)
+    if (result.sessions or 1) > 1:
+        yield f"{result.sessions} sessions"
+
+
 def _shows_text(step: Step) -> bool:
     """Whether the text of the result says more than the error of the step."""
-    return step.kind == "prompt" or (step.kind == "parallel" and not step_tables.describe_failure(step))
+    return step.kind == "prompt" or (
+        step.kind in {"parallel", "merge", "push"} and not step_tables.describe_failure(step)
+    )
 
 
 class QuietProgressView(StepProgressView):
@@ -149,11 +155,3 @@ class QuietProgressView(StepProgressView):
     def connection_changed(self, error: ClientError | None) -> None: ...
 
     def refresh_status(self) -> None: ...
-
-
-def _content_option(step: Step) -> str:
-    """Returns the option of `steps add` that adds the step again, if it fits on a line."""
-    text = step.command or ""
-    is_short = text and "\n" not in text and len(text) <= _MAX_COMMAND
-    option = {"shell": "shell", "external": "external"}.get(step.kind, "prompt")
-    return f"--shell {shlex.quote(text)}" if is_short else f'--{option} "…"'

@@ -90,13 +90,14 @@ def print_step(step: Step) -> None:
             "on_failure": _describe_policy(step),
             "timeout": "" if step.timeout_seconds is None else f"{step.timeout_seconds:g} s",
             "ends_session": "yes" if step.ends_session else "",
+            "retry_of": step.retry_of or "",
             "attempt": format_attempts(step),
             "turn": step.turn_id or "",
             "took": format_duration(step),
             "exit_code": exit_code,
             "stdout": UntrustedText(result.stdout.rstrip("\n")),
             "stderr": UntrustedText(result.stderr.rstrip("\n")),
-            "text": UntrustedText(result.text if step.kind in {"prompt", "parallel"} else ""),
+            "text": UntrustedText(result.text if step.kind not in {"shell", "external"} else ""),
         }
     )
 
@@ -117,6 +118,8 @@ def step_text(step: Step) -> str:
         more = ", …" if len(labels) > _LISTED_NAMES else ""
         noun = "session" if len(labels) == 1 else "sessions"
         return f"{len(labels)} {noun}: {', '.join(labels[:_LISTED_NAMES])}{more}"
+    if step.kind in {"merge", "push"}:
+        return f"{'into' if step.kind == 'merge' else 'as'} {step.into or step.branch or 'the default branch'}"
     content = " ".join(str(block.get("text") or f"[{block.get('type')}]") for block in step.content or ())
     return step.command or step.instructions or content
 

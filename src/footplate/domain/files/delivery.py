@@ -5,20 +5,21 @@ The delivered commit contains the agent's uncommitted changes, on top of the age
 produce the same commit, so a repeated delivery changes nothing.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, cast
 
 from footplate.domain.errors import Conflict
 from footplate.domain.files.snapshots import Snapshot, TreeDiff
-from footplate.domain.json import Json
-from footplate.domain.organisations.principals import Principal
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.projects.project import SessionProject
 
 BUNDLE_REF: Final = "refs/heads/session"
 """The ref of the session's work in a bundle."""
+MAX_MESSAGE_CHARACTERS: Final = 16 * 1024
+"""Characters of a commit message."""
 _MAX_SHOWN_CONFLICTS: Final = 20
 
 DeliveryStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
@@ -62,6 +63,34 @@ class DeliveryResult:
     commit: str
     before: str | None
 
+    def dump(self) -> JsonObject:
+        return {"status": self.status, "branch": self.branch, "commit": self.commit, "before": self.before}
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Json]) -> "DeliveryResult":
+        status, before = stored["status"], stored["before"]
+        return cls(
+            status=cast("DeliveryStatus", status),
+            branch=str(stored["branch"]),
+            commit=str(stored["commit"]),
+            before=before if isinstance(before, str) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryJournal:
+    """Lets a delivery that is repeated after a crash return the result of the attempt that changed the branch.
+
+    Each update of the branch is recorded before it is made. If the branch has the commit of a recorded update, the
+    repeated delivery returns that update, and changes nothing.
+    """
+
+    owner: str
+    """Names the delivery as the holder of a lease. The lease of a lost attempt is taken over without waiting."""
+    updates: Sequence[DeliveryResult]
+    """What earlier attempts have recorded."""
+    record_update: Callable[[DeliveryResult], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRequest:
@@ -70,6 +99,8 @@ class DeliveryRequest:
     message: str | None = None
     writes: bool = True
     """Whether the work will be written to a branch, which is not allowed while a turn runs."""
+    epoch: int | None = None
+    """The epoch of the turn that delivers. None: no turn does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,17 +179,33 @@ def build_commit_message(session_id: str, message: str | None, title: str | None
     return f"{text}\n\nFootplate-Session: {session_id}\n"
 
 
-class DeliveryService(Protocol):
-    async def find_delivery(self, principal: Principal, session_id: str, request: "DeliveryRequest") -> Delivery:
-        """Raises `NotFound`, `InvalidRequest`, or `NothingToDeliver`."""
+class TurnDelivery(Protocol):
+    """Delivers the session's work to the branch that the step of the turn names."""
 
-    async def merge(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
-        """Merge the work into a branch of the project's repository.
+    async def deliver(
+        self, updates: Sequence[DeliveryResult], record_update: Callable[[DeliveryResult], Awaitable[None]]
+    ) -> DeliveryResult:
+        """Deliver the work. `updates` and `record_update` are those of a `DeliveryJournal`.
+
+        Raises `Refused` with the reason, and `Temporary` if a retry may help.
+        """
+
+
+class DeliveryService(Protocol):
+    async def find_delivery(self, organisation: str, session_id: str, request: "DeliveryRequest") -> Delivery:
+        """Raises `NotFound`, `InvalidRequest`, or `NothingToDeliver`, and `Fenced` if another worker has the turn."""
+
+    async def merge(
+        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+    ) -> DeliveryResult:
+        """Merge the work into a branch of the project's repository. `actor`: who asked for it, for messages.
 
         Raises `MergeConflict`, `BranchCheckedOut` or `LeaseHeld`.
         """
 
-    async def push(self, principal: Principal, delivery: Delivery, target: BranchTarget) -> DeliveryResult:
+    async def push(
+        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+    ) -> DeliveryResult:
         """Push the work to the project's repository as a branch of its own."""
 
     def bundle(self, delivery: Delivery) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -13,6 +13,8 @@ EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The id of the empty git tree."""
 HEAD: Final = "HEAD"
 _READ_ONLY_TOOLS: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
+_DELIVERY_TOOLS: Final = frozenset({"merge_branch", "push_branch"})
+"""The calls of steps that deliver. They use the snapshots of earlier turns, and not the working tree."""
 
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 
@@ -153,7 +155,12 @@ def base_packs_prefix(organisation: str, project_id: str) -> str:
 
 def may_have_written(call: Event) -> bool:
     """Whether a tool call may have changed files. Only tools that are known to be read-only cannot."""
-    return call.type != AGENT_TOOL_USE or call.body.get("name") not in _READ_ONLY_TOOLS
+    return call.type != AGENT_TOOL_USE or call.body.get("name") not in _READ_ONLY_TOOLS | _DELIVERY_TOOLS
+
+
+def uses_working_tree(call: Event) -> bool:
+    """Whether a tool call may read or change files of the session."""
+    return call.type != AGENT_TOOL_USE or call.body.get("name") not in _DELIVERY_TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

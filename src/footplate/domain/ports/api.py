@@ -32,7 +32,7 @@ from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, Turn, WhenBusy
+from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -179,6 +179,13 @@ class StepUnit(Protocol):
         """Move a step before another one, or to the end."""
 
     async def remove_step(self, principal: Principal, session_id: str, step_id: str) -> tuple[Step, AcceptedInputs]: ...
+    async def retry_step(
+        self, principal: Principal, session_id: str, step_id: str, *, play: bool, check: Callable[[Step], None]
+    ) -> tuple[Step, AcceptedInputs]:
+        """Repeat a failed or cancelled step with a copy at the front of the queue. `play`: also play the session.
+        `check` may refuse the step.
+        """
+
     async def submit_result(
         self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
     ) -> tuple[Step, AcceptedInputs]:
@@ -217,6 +224,9 @@ class Reads(
         """Return those of the sessions that exist and that the principal can see."""
 
     async def session(self, principal: Principal, session_id: str) -> Session: ...
+    async def total_usage(self, principal: Principal, session_id: str) -> TotalUsage:
+        """Return the usage of a session and of all sessions below it."""
+
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""

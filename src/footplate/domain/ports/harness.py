@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.files.delivery import TurnDelivery
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.policy.permissions import Decision
@@ -340,6 +341,8 @@ class TurnContext:
     """The repository's instructions for agents from the session's base commit, as far as the project is trusted."""
     children: ChildSessions | None = None
     """None: the session cannot start others."""
+    delivery: TurnDelivery | None = None
+    """None: the step of the turn does not deliver."""
 
 
 class Harness(Protocol):

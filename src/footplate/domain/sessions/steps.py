@@ -1,8 +1,8 @@
 """The steps of a session's queue: what each one does, its states, and what happens after it fails.
 
-A step is a prompt for the agent, a shell command, work that a client does elsewhere (`external`), or a group of child
-sessions (`parallel`). Steps run one at a time, in the order of the queue, each as a turn. A message that is sent as an
-event is a step too.
+A step is a prompt for the agent, a shell command, work that a client does elsewhere (`external`), a group of child
+sessions (`parallel`), or a delivery of the session's work to a branch (`merge`, `push`). Steps run one at a time, in
+the order of the queue, each as a turn. A message that is sent as an event is a step too.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from footplate.domain import ids
+from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
@@ -22,6 +23,7 @@ STARTED: Final = "step.started"
 MOVED: Final = "step.moved"
 ENDED: Final = "step.ended"
 PLAYBACK: Final = "step.playback"
+CALL_STARTED: Final = "step.call_started"
 
 DEFAULT_ATTEMPTS: Final = 3
 DEFAULT_MAX_RUNNING: Final = 4
@@ -37,6 +39,10 @@ class StepKind(StrEnum):
     """A client does the work and submits the result."""
     PARALLEL = "parallel"
     """Child sessions do the work. See `groups.py`."""
+    MERGE = "merge"
+    """The session's work is merged into a branch of its project."""
+    PUSH = "push"
+    """The session's work is pushed to its project as a branch."""
 
 
 class StepState(StrEnum):
@@ -85,6 +91,8 @@ HARNESSES: Final[Mapping[StepKind, str]] = {
     StepKind.SHELL: "shell",
     StepKind.EXTERNAL: "external",
     StepKind.PARALLEL: "parallel",
+    StepKind.MERGE: "delivery",
+    StepKind.PUSH: "delivery",
 }
 """The harness that runs a step, if it is not the agent's."""
 
@@ -109,12 +117,16 @@ class StepDefinition:
     timeout_seconds: float | None = None
     parallel: "ParallelSessions | None" = None
     """The child sessions of a parallel step."""
+    delivery: "StepDelivery | None" = None
+    """What a merge or push step delivers."""
     is_literal: bool = False
     """Whether `${steps.…}` in its texts is no reference: the texts come from a model, or have results in them."""
     ends_session: bool = False
     """Whether the session ends with the step, completed or failed. Steps behind it are cancelled."""
     is_check: bool = False
     """Whether the step is the check of a parallel step, whose output is not the result of the session."""
+    retry_of: str | None = None
+    """The id of the step that it repeats."""
 
     @property
     def requests(self) -> "tuple[ChildRequest, ...]":
@@ -128,6 +140,8 @@ class StepDefinition:
             StepKind.EXTERNAL: {"instructions": self.instructions},
             StepKind.PARALLEL: {} if self.parallel is None else self.parallel.dump(),
         }
+        if self.delivery is not None:
+            fields[self.kind] = self.delivery.dump(self.kind)
         return {
             **fields[self.kind],
             "condition": self.condition,
@@ -137,6 +151,7 @@ class StepDefinition:
             "ends_session": self.ends_session,
             **({"is_literal": True} if self.is_literal else {}),
             **({"is_check": True} if self.is_check else {}),
+            **({} if self.retry_of is None else {"retry_of": self.retry_of}),
         }
 
     @classmethod
@@ -154,9 +169,38 @@ class StepDefinition:
             max_attempts=attempts if isinstance(attempts, int) else DEFAULT_ATTEMPTS,
             timeout_seconds=float(timeout) if isinstance(timeout, int | float) else None,
             parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
+            delivery=StepDelivery.load(StepKind(kind), stored) if kind in BRANCH_FIELDS else None,
             ends_session=stored.get("ends_session") is True,
             is_literal=stored.get("is_literal") is True,
             is_check=stored.get("is_check") is True,
+            retry_of=_text_or_none(stored.get("retry_of")),
+        )
+
+
+BRANCH_FIELDS: Final[Mapping[StepKind, str]] = {StepKind.MERGE: "into", StepKind.PUSH: "branch"}
+"""Kinds of steps that deliver, and the field that names the branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDelivery:
+    """What a merge or push step delivers, and to which branch."""
+
+    branch: str | None = None
+    """None: for a merge, the branch that the session started from; for a push, a branch named after the session."""
+    message: str | None = None
+    """The message of the commit, in which references are replaced. None: the title of the session."""
+    project_id: str | None = None
+    """None: the session's only project."""
+
+    def dump(self, kind: StepKind) -> JsonObject:
+        return {BRANCH_FIELDS[kind]: self.branch, "message": self.message, "project_id": self.project_id}
+
+    @classmethod
+    def load(cls, kind: StepKind, stored: Mapping[str, Json]) -> "StepDelivery":
+        return cls(
+            branch=_text_or_none(stored.get(BRANCH_FIELDS[kind])),
+            message=_text_or_none(stored.get("message")),
+            project_id=_text_or_none(stored.get("project_id")),
         )
 
 
@@ -285,6 +329,25 @@ class Step:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+
+
+def check_retry(step: Step, retried_as: str | None) -> None:
+    """Raise `Refused` if a step cannot be repeated. `retried_as`: the step that repeats it already."""
+    if step.is_message:
+        raise InvalidRequest(
+            f"Step {step.id!r} is a message that was sent as an event, and cannot be repeated.",
+            help_text="Send the message again.",
+        )
+    if step.state not in {StepState.FAILED, StepState.CANCELLED}:
+        raise Conflict(
+            f"Step {step.id!r} cannot be repeated, because it is {step.state}.",
+            help_text="Only failed and cancelled steps can be repeated.",
+        )
+    if retried_as is not None:
+        raise Conflict(
+            f"Step {step.id!r} is already repeated by step {retried_as!r}.",
+            help_text="If that step did not complete either, repeat it instead.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,15 @@ class Session:
     """The session that started it."""
 
 
+@dataclass(frozen=True, slots=True)
+class TotalUsage:
+    """The usage of a session and of all sessions below it."""
+
+    sessions: int
+    """How many sessions it is the sum of."""
+    usage: Usage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     id: str

@@ -22,6 +22,7 @@ from footplate.domain.files.snapshots import (
     StoredSnapshot,
     TreeSnapshot,
     may_have_written,
+    uses_working_tree,
 )
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
 from footplate.domain.ports.child_sessions import FileMerge
@@ -86,10 +87,11 @@ class _TurnProgress:
         uses = [event for event in events if event.type in TOOL_USES]
         self.read_only_calls |= {event.id for event in uses if not may_have_written(event)}
         self.has_write_call = self.has_write_call or any(event.id not in self.read_only_calls for event in uses)
-        self.has_called = self.has_called or bool(uses)
+        calls = [event for event in uses if uses_working_tree(event)]
+        self.has_called = self.has_called or bool(calls)
         has_new_input_file, self.has_new_input_file = self.has_new_input_file, False
         self.may_have_changed = self.may_have_changed or self.has_called or has_new_input_file
-        return self.is_turn_start and bool(uses), has_new_input_file, any(map(self._is_write_result, events))
+        return self.is_turn_start and bool(calls), has_new_input_file, any(map(self._is_write_result, events))
 
     def _is_write_result(self, event: Event) -> bool:
         """Whether the event is the result of a call that may have written files."""

@@ -17,6 +17,7 @@ from footplate.domain.agents import environment_config
 from footplate.domain.agents.project_agents import with_project_agents
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.files.attachments import AttachmentSources
+from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.child_store import ChildStore
@@ -39,6 +40,7 @@ from footplate.domain.ports.engine import (
 from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.projects.write_leases import WriteLeases
+from footplate.domain.sessions.steps import StepKind
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
@@ -53,6 +55,7 @@ from footplate.engine.turn.held_approvals import TurnHeldApprovals
 from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.engine.turn.step_content import prepare_step_content
+from footplate.engine.turn.step_delivery import create_step_delivery
 from footplate.engine.turn.telemetry import TurnTelemetry
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources
@@ -115,6 +118,8 @@ class TurnServices:
     """None: sessions cannot start others."""
     child_cancellation: ChildCancellation | None = None
     """Set if `children` is."""
+    delivery: DeliveryService | None = None
+    """None: steps cannot deliver."""
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -288,15 +293,21 @@ class _Turn:
         """Whether the environment may be opened at its first use.
 
         Not if opening can be refused, because such a turn must fail before it pays for a model request. Not in a later
-        attempt either, because the lost attempt may have changed files.
+        attempt either, because the lost attempt may have changed files. A delivery uses no environment.
         """
         claim, harness = self._claim, self._services.find_harness(self._claim.config.harness)
+        if self._delivers:
+            return True
         can_be_refused = (
             CONTEXT_KEY in claim.context
             or environment_config.load_environment_config(claim.config.environment)
             != environment_config.EnvironmentConfig()
         )
         return claim.attempt == 1 and not can_be_refused and isinstance(harness, SupportsLazyEnvironment)
+
+    @property
+    def _delivers(self) -> bool:
+        return self._claim.step is not None and self._claim.step.definition.delivery is not None
 
     async def _close_resources(self) -> None:
         """Close the turn's resources. All its processes are dead when this returns."""
@@ -321,7 +332,8 @@ class _Turn:
             output_directories=services.output_directories,
             each_call=services.snapshot_each_call,
         )
-        if claim.config.projects and isinstance(resources.environment, LazyEnvironment):
+        opens_soon = bool(claim.config.projects) and not self._delivers
+        if opens_soon and isinstance(resources.environment, LazyEnvironment):
             resources.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
         context, hooks = await self._build_context(resources)
         await self._controls.check_earlier_interrupts()
@@ -364,7 +376,8 @@ class _Turn:
             turn_id=claim.turn_id,
             attempt=claim.attempt,
             config=with_project_agents(claim.config, instructions),
-            content=[*claim.content, *step_content, *messages],
+            # Messages that a fork carries, and those about missing files, are for the model: they are no commands.
+            content=[*claim.content, *step_content, *messages] if _is_for_model(claim) else step_content,
             step=claim.step,
             history=await self._services.conversations.load(claim),
             turn_events=turn_events,
@@ -387,6 +400,7 @@ class _Turn:
             warm_process=warm_process,
             keep_warm=self._keep_warm,
             children=self._children,
+            delivery=create_step_delivery(self._services.delivery, claim, step_content),
         )
         return context, hooks
 
@@ -477,6 +491,11 @@ class _Turn:
             # Not longer than the turn's remaining time: the next attempt then reports the timeout.
             wait = min(wait, max(claim.remaining_seconds - self._elapsed, 0.01))
         return RetryTurn(wait, message)
+
+
+def _is_for_model(claim: Claim) -> bool:
+    """Whether the input of the turn is a message, or a step that the agent's harness runs."""
+    return claim.step is None or claim.step.definition.kind is StepKind.PROMPT
 
 
 def _retry_lost_turn(error: Fenced) -> RetryTurn:

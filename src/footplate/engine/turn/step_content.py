@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain.errors import InvalidRequest, Permanent
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_objects
 from footplate.domain.ports.engine import Claim, TurnStore
 from footplate.domain.ports.harness import TurnLog
 from footplate.domain.sessions import events, step_references, steps
@@ -47,6 +47,9 @@ class _StepText:
             return definition.content or [events.text_block(definition.command)]
         if definition.kind is StepKind.EXTERNAL:
             return [events.text_block(await self._replace(definition.instructions))]
+        if definition.delivery is not None:
+            message = definition.delivery.message
+            return [] if message is None else [events.text_block(await self._replace(message))]
         if definition.kind is StepKind.PARALLEL:
             return [await self._replace_in_request(request) for request in definition.requests if request.text]
         if definition.kind is StepKind.PROMPT:
@@ -85,8 +88,8 @@ class _StepText:
                 f"{reference.text} refers to a step that has not run.",
                 help_text="Add a step with that name before this one, or remove the reference.",
             )
-        if (key := steps.object_of_stream(found, reference.field)) is None:
-            value = steps.result_fields(found)[reference.field]
+        if reference.session is not None or (key := steps.object_of_stream(found, reference.field)) is None:
+            value = _find_result(reference, steps.result_fields(found)).get(reference.field)
             return "" if value is None else str(value)
         data = await self._store.load_output(key, _MAX_VALUE_BYTES + 1)
         if len(data) > _MAX_VALUE_BYTES:
@@ -95,3 +98,18 @@ class _StepText:
                 help_text="Write the result to a file in the earlier step, and read the file in this one.",
             )
         return data.decode("utf-8", "replace")
+
+
+def _find_result(reference: Reference, fields: JsonObject) -> JsonObject:
+    """Returns the result that has the field: that of the step, or of one of its sessions."""
+    if reference.session is None:
+        return fields
+    sessions = as_objects(fields.get("sessions"))
+    found = step_references.find_session(sessions, reference.session)
+    if found is None:
+        names = ", ".join(str(session.get("name") or index) for index, session in enumerate(sessions))
+        raise Permanent(
+            f"{reference.text} refers to a session that the step {reference.step!r} does not have.",
+            help_text=f"Its sessions are {names}." if names else "Refer to a parallel step.",
+        )
+    return found

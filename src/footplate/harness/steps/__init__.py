@@ -1,8 +1,9 @@
-"""Harnesses without a model: `shell` runs a command, `external` waits for work that a client does, and `parallel` runs
-child sessions.
+"""Harnesses without a model: `shell` runs a command, `external` waits for work that a client does, `parallel` runs
+child sessions, and `delivery` merges or pushes the session's work.
 """
 
 from footplate.domain.ports.harness import Harness, HarnessServices
+from footplate.harness.steps.delivery import DeliveryHarness
 from footplate.harness.steps.external import ExternalHarness
 from footplate.harness.steps.parallel import ParallelHarness
 from footplate.harness.steps.shell import ShellHarness
@@ -16,6 +17,11 @@ def create_shell(_services: HarnessServices) -> Harness:
 def create_external(_services: HarnessServices) -> Harness:
     """The factory of the entry point `external`."""
     return ExternalHarness()
+
+
+def create_delivery(_services: HarnessServices) -> Harness:
+    """The factory of the entry point `delivery`."""
+    return DeliveryHarness()
 
 
 def create_parallel(_services: HarnessServices) -> Harness:

@@ -30,7 +30,6 @@ TOOL: Final = command_details.BASH
 DEFAULT_TIMEOUT: Final = 600.0
 LOGGED_CHARACTERS: Final = 16_000
 """Characters of each stream that are in the log. Longer output is in the object store."""
-_APPROVED_START: Final = "step.call_started"
 _NOT_RUN: Final = "Not run: the user interrupted the turn. The command had no effect."
 
 
@@ -81,7 +80,7 @@ class _CommandRun:
 
     async def _continue_after_approval(self, use: Event) -> TurnOutcome:
         turn = self._turn
-        if any(event.type == _APPROVED_START for event in turn.turn_events):
+        if any(event.type == steps.CALL_STARTED for event in turn.turn_events):
             return await self._record(use, builtin_tools.failed_output(UNKNOWN), "unknown")
         if turn.interrupt.is_set():
             return await self._interrupt(use, approvals.INTERRUPTED_WHILE_PENDING)
@@ -97,7 +96,7 @@ class _CommandRun:
         gated = await turn.gate.decide(TOOL, call_input)
         if gated.outcome is PermissionOutcome.DENY:
             return await self._record(use, builtin_tools.failed_output(gated.refusal), "denied")
-        await turn.log.append([Event(_APPROVED_START, {"tool_use_id": use.id})])
+        await turn.log.append([Event(steps.CALL_STARTED, {"tool_use_id": use.id})])
         await failpoints.hit("after_intent")
         return await self._execute(use, call_input)
 

@@ -161,6 +161,28 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         )
         return removed, replace(accepted, positions=[*limited, *accepted.positions])
 
+    async def retry_step(
+        self, principal: Principal, session_id: str, step_id: str, *, play: bool, check: Callable[[Step], None]
+    ) -> tuple[Step, AcceptedInputs]:
+        """Adds a copy at the front of the queue. The step itself keeps its result."""
+        await self._lock_queue(principal, session_id)
+        event_id = steps.event_id_of(step_id)
+        step = await self._step(principal, session_id, event_id)
+        check(step)
+        row = await self._connection.fetchrow(SQL["step_to_retry"], session_id, event_id, step_id)
+        assert row is not None
+        steps.check_retry(step, None if row["retried_by"] is None else steps.step_id_of(row["retried_by"]))
+        first = next(iter(await self._pending_positions(session_id)), None)
+        copy = replace(step.definition, retry_of=step_id), row["overrides"]
+        (added,), accepted = await self.add_steps(
+            principal, session_id, [copy], before=None if first is None else steps.step_id_of(first)
+        )
+        if not play:
+            return added, accepted
+        _, played = await self.change_playback(principal, session_id, "play")
+        positions = [*accepted.positions, *played.positions]
+        return added, replace(accepted, positions=positions, wake=accepted.wake or played.wake)
+
     async def submit_result(
         self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
     ) -> tuple[Step, AcceptedInputs]:

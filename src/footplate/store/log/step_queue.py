@@ -49,6 +49,7 @@ def _names_of_references(definition: StepDefinition) -> set[str]:
         else [
             definition.command,
             definition.instructions,
+            (definition.delivery.message if definition.delivery else None) or "",
             *(str(block.get("text") or "") for block in definition.content),
             *(request.text or "" for request in definition.requests),
         ]

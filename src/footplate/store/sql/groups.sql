@@ -54,6 +54,18 @@ with recursive below as (
 update sessions set owner = coalesce($2, owner), visible_to = coalesce($3, visible_to), updated_at = now()
 where id in (select id from below)
 
+-- name: total_usage
+-- The usage of a session and of all sessions below it.
+with recursive tree as (
+    select id from sessions where id = $1 and organisation = $2
+    union
+    select s.id from tree t join session_groups g on g.parent_session_id = t.id join sessions s on s.group_id = g.id
+)
+select count(*) as sessions, sum(h.input_tokens)::bigint as input_tokens, sum(h.output_tokens)::bigint as output_tokens,
+       sum(h.cache_read)::bigint as cache_read, sum(h.cache_write)::bigint as cache_write, sum(h.requests)::bigint as requests,
+       sum(h.cost_microusd)::bigint as cost_microusd
+from tree t join session_heads h on h.session_id = t.id
+
 -- name: lock_group_of_session
 select g.id from sessions s join session_groups g on g.id = s.group_id where s.id = $1 for update of g
 

@@ -77,7 +77,7 @@ returning d.message as departed, d.xmax = 0 as first
 delete from departures where session_id = $1 and tree = $2 and seq = $3 and message = $4
 
 -- name: leaving_head
-select s.id, s.title, s.project_ids, s.bases, h.status, h.seq, h.entries
+select s.id, s.title, s.project_ids, s.bases, h.status, h.epoch, h.seq, h.entries
 from sessions s join session_heads h on h.session_id = s.id
 where s.id = $1 and s.organisation = $2
 

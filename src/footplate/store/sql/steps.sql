@@ -27,6 +27,11 @@ update steps s set sort_key = places.sort_key
 from unnest($2::bigint[]) with ordinality as wanted (position, n) join places using (n)
 where s.session_id = $1 and s.position = wanted.position
 
+-- name: step_to_retry
+-- The overrides of a step, and the step that repeats it already.
+select s.overrides, (select r.event_id from steps r where r.session_id = $1 and r.definition ->> 'retry_of' = $3 limit 1) as retried_by
+from steps s where s.session_id = $1 and s.event_id = $2
+
 -- name: edit_step
 update steps set name = $3, definition = $4, edited_by = $5 where session_id = $1 and position = $2 and state = 'pending'
 

@@ -85,9 +85,9 @@ async def _commit_step(
     tree, new_head = step.snapshot.tree, step.snapshot.head or base
     parents = [last] if last is not None else []
     if new_head is not None and new_head not in {head, last}:
-        if last is None or last == base or await _contains(git, new_head, last):
+        if last is None or last == base or await contains(git, new_head, last):
             parents = [new_head]
-        elif not await _contains(git, last, new_head):
+        elif not await contains(git, last, new_head):
             parents.append(new_head)
     if await _list_tree(git, tree, UPLOADS_DIRECTORY) and not any(
         [await _list_tree(git, parent, UPLOADS_DIRECTORY) for parent in parents]
@@ -122,9 +122,9 @@ async def _make_tree(git: Git, lines: list[bytes]) -> str:
 async def plan_merge(git: Git, delivery: Delivery, target: str | None, branch: str) -> PlannedUpdate:
     """Returns the commit to move the branch to; it is at `target` now. Raises `MergeConflict`."""
     work_commit = await create_session_commit(git, delivery)
-    if target is not None and await _contains(git, target, work_commit):
+    if target is not None and await contains(git, target, work_commit):
         return PlannedUpdate(target, "unchanged")
-    if target is None or await _contains(git, work_commit, target):
+    if target is None or await contains(git, work_commit, target):
         return PlannedUpdate(work_commit, "fast_forwarded")
     merged = await merge_trees(git, target, work_commit, branch)
     if merged == await read_commit_tree(git, target) and not delivery.steps[-1].snapshot.commits:
@@ -146,7 +146,8 @@ async def create_commit(git: Git, tree: str, parents: list[str], message: str, a
     return made.decode().strip()
 
 
-async def _contains(git: Git, descendant: str, ancestor: str) -> bool:
+async def contains(git: Git, descendant: str, ancestor: str) -> bool:
+    """Returns whether a commit is another one, or has it in its history."""
     code, _ = await git.run_with_exit_code("merge-base", "--is-ancestor", ancestor, descendant)
     return code == 0
 

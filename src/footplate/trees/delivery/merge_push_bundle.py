@@ -14,7 +14,14 @@ from typing import Final
 
 from footplate import failpoints
 from footplate.domain.errors import Conflict
-from footplate.domain.files.delivery import BUNDLE_REF, BranchCheckedOut, Delivery, DeliveryResult, DeliveryStatus
+from footplate.domain.files.delivery import (
+    BUNDLE_REF,
+    BranchCheckedOut,
+    Delivery,
+    DeliveryJournal,
+    DeliveryResult,
+    DeliveryStatus,
+)
 from footplate.domain.organisations.fair_limiter import OrganisationLimiter
 from footplate.domain.projects.write_leases import HeldLease, WriteLeases
 from footplate.trees.checkout import init_git_dir, write_alternates
@@ -22,7 +29,7 @@ from footplate.trees.delivery import merge_commits
 from footplate.trees.delivery.agent_commits import import_missing_commits
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.git import Git, NoGit
-from footplate.trees.projects.mirrors import BranchUpdate, BranchUpdateResult, Mirrors
+from footplate.trees.projects.mirrors import BranchUpdate, BranchUpdateResult, Mirrors, has_commit
 from footplate.trees.projects.project_repository import NoRepository
 from footplate.trees.projects.size_limits import RepositoryTooLarge
 from footplate.trees.scratch_directory import scratch_directory
@@ -45,20 +52,34 @@ class Deliverer:
         self._leases = leases
         self._slots, self._bundles = OrganisationLimiter(max_concurrent), OrganisationLimiter(max_concurrent)
 
-    async def merge(self, delivery: Delivery, branch: str | None, *, actor: str, wait: float) -> DeliveryResult:
+    async def merge(
+        self,
+        delivery: Delivery,
+        branch: str | None,
+        *,
+        actor: str,
+        wait: float,
+        journal: DeliveryJournal | None = None,
+    ) -> DeliveryResult:
         base = delivery.project.base
         into = branch or (base.branch if base is not None else "main")
-        async with self._hold_branch_lease(
-            delivery, into, f"the merge of session {delivery.session_id} by {actor}", wait
-        ) as lease:
-            return await self._merge(delivery, into, lease)
+        owner = f"the merge of session {delivery.session_id} by {actor}"
+        async with self._hold_branch_lease(delivery, into, owner, wait, journal) as lease:
+            return await self._merge(delivery, into, lease, journal)
 
-    async def push(self, delivery: Delivery, branch: str | None, *, actor: str, wait: float) -> DeliveryResult:
+    async def push(
+        self,
+        delivery: Delivery,
+        branch: str | None,
+        *,
+        actor: str,
+        wait: float,
+        journal: DeliveryJournal | None = None,
+    ) -> DeliveryResult:
         name = branch or f"footplate/{delivery.session_id}"
-        async with self._hold_branch_lease(
-            delivery, name, f"the push of session {delivery.session_id} by {actor}", wait
-        ) as lease:
-            return await self._push(delivery, name, lease)
+        owner = f"the push of session {delivery.session_id} by {actor}"
+        async with self._hold_branch_lease(delivery, name, owner, wait, journal) as lease:
+            return await self._push(delivery, name, lease, journal)
 
     @contextlib.asynccontextmanager
     async def bundle(self, delivery: Delivery) -> AsyncGenerator[AsyncIterator[bytes], None]:
@@ -76,7 +97,7 @@ class Deliverer:
 
     @contextlib.asynccontextmanager
     async def _hold_branch_lease(
-        self, delivery: Delivery, branch: str, owner: str, wait: float
+        self, delivery: Delivery, branch: str, owner: str, wait: float, journal: DeliveryJournal | None
     ) -> AsyncGenerator[HeldLease, None]:
         project = delivery.project
         target, display_name = (
@@ -85,29 +106,43 @@ class Deliverer:
         )
         async with (
             self._leases.hold(
-                delivery.organisation, target, owner=owner, wait=wait, display_name=display_name
+                delivery.organisation,
+                target,
+                owner=journal.owner if journal else owner,
+                wait=wait,
+                display_name=display_name,
+                successor=journal is not None,
             ) as lease,
             _report_repository_errors(),
         ):
             yield lease
 
-    async def _merge(self, delivery: Delivery, branch: str, lease: HeldLease) -> DeliveryResult:
+    async def _merge(
+        self, delivery: Delivery, branch: str, lease: HeldLease, journal: DeliveryJournal | None
+    ) -> DeliveryResult:
         for _ in range(_MAX_ATTEMPTS):
             target = await self._current_commit(delivery, branch)
             async with self._slots.acquire_slot(delivery.organisation), self._open_repository(delivery) as git:
+                if (earlier := await _find_earlier_update(git, target, journal)) is not None:
+                    return earlier
                 if target is not None:
                     await self._mirrors.check_size(git, target)
                 planned = await merge_commits.plan_merge(git, delivery, target, branch)
                 if planned.status == "unchanged":
                     return _create_result("unchanged", branch, planned.commit, target)
-                if await self._update_branch(delivery, git, BranchUpdate(branch, planned.commit, target), lease):
-                    return _create_result(planned.status, branch, planned.commit, target)
+                result = _create_result(planned.status, branch, planned.commit, target)
+                if await self._update_branch(delivery, git, result, lease, journal):
+                    return result
         raise _busy_branch_error(branch)
 
-    async def _push(self, delivery: Delivery, branch: str, lease: HeldLease) -> DeliveryResult:
+    async def _push(
+        self, delivery: Delivery, branch: str, lease: HeldLease, journal: DeliveryJournal | None
+    ) -> DeliveryResult:
         for _ in range(_MAX_ATTEMPTS):
             target = await self._current_commit(delivery, branch)
             async with self._slots.acquire_slot(delivery.organisation), self._open_repository(delivery) as git:
+                if (earlier := await _find_earlier_update(git, target, journal)) is not None:
+                    return earlier
                 work_commit = await merge_commits.create_session_commit(git, delivery)
                 if target == work_commit:
                     return _create_result("unchanged", branch, work_commit, target)
@@ -121,8 +156,9 @@ class Deliverer:
                         f"The branch {branch!r} has commits that the session's work does not have.",
                         help_text="Nothing was changed. Push to another branch, or merge into this one.",
                     )
-                if await self._update_branch(delivery, git, BranchUpdate(branch, work_commit, target), lease):
-                    return _create_result("pushed", branch, work_commit, target)
+                result = _create_result("pushed", branch, work_commit, target)
+                if await self._update_branch(delivery, git, result, lease, journal):
+                    return result
         raise _busy_branch_error(branch)
 
     async def _current_commit(self, delivery: Delivery, branch: str) -> str | None:
@@ -131,8 +167,13 @@ class Deliverer:
         await self._mirrors.refresh(delivery.organisation, project)
         return await self._mirrors.find_branch_commit(delivery.organisation, project, branch)
 
-    async def _update_branch(self, delivery: Delivery, git: Git, update: BranchUpdate, lease: HeldLease) -> bool:
+    async def _update_branch(
+        self, delivery: Delivery, git: Git, planned: DeliveryResult, lease: HeldLease, journal: DeliveryJournal | None
+    ) -> bool:
         """Returns False if the branch has moved, so the new commit has to be built again."""
+        update = BranchUpdate(planned.branch, planned.commit, planned.before)
+        if journal is not None:
+            await journal.record_update(planned)
         await failpoints.hit("before_ref")
         await lease.check()
         result = await self._mirrors.push_branch(delivery.organisation, delivery.project, git, update)
@@ -168,6 +209,16 @@ async def _report_repository_errors() -> AsyncGenerator[None, None]:
         yield
     except (NoRepository, NoGit, RepositoryTooLarge) as error:
         raise Conflict(error.message, help_text=error.help_text) from error
+
+
+async def _find_earlier_update(git: Git, target: str | None, journal: DeliveryJournal | None) -> DeliveryResult | None:
+    """Returns the update that an earlier attempt made, if the branch, which is at `target` now, has its commit."""
+    if target is None or journal is None:
+        return None
+    for update in journal.updates:
+        if await has_commit(git, update.commit) and await merge_commits.contains(git, target, update.commit):
+            return update
+    return None
 
 
 def _create_result(status: DeliveryStatus, branch: str, commit: str, before: str | None) -> DeliveryResult:

@@ -10,6 +10,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_batch_body, read_body, read_empty_body, read_query
+from footplate.api.requests.route_permissions import check_delivery_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
@@ -89,6 +90,7 @@ async def _define_jobs(services: ApiServices, principal: Principal, jobs: list[B
                 permissions=permissions.dump_permissions(job.permissions),
             )
         )
+    check_delivery_steps(principal, [step for job in defined for step, _ in job.steps])
     contents = [content for job in defined for content in (job.content, *(step.content for step, _ in job.steps))]
     sent = [Input(type=events.USER_MESSAGE, body={"content": [*content]}) for content in contents if content]
     await check_input_references(services, principal, sent)

@@ -30,9 +30,9 @@ async def merge_session(request: Request, session_id: str, principal: Caller) ->
     body, _ = await read_body(request, SessionMerge)
     service = get_services(request).delivery
     options, target = delivery.parse_merge(body)
-    delivery_request = await service.find_delivery(principal, session_id, options)
+    delivery_request = await service.find_delivery(principal.organisation, session_id, options)
     return json_response(
-        delivery.serialize_delivery(delivery_request, await service.merge(principal, delivery_request, target))
+        delivery.serialize_delivery(delivery_request, await service.merge(principal.name, delivery_request, target))
     )
 
 
@@ -42,9 +42,9 @@ async def push_session(request: Request, session_id: str, principal: Caller) -> 
     body, _ = await read_body(request, SessionPush)
     service = get_services(request).delivery
     options, target = delivery.parse_push(body)
-    delivery_request = await service.find_delivery(principal, session_id, options)
+    delivery_request = await service.find_delivery(principal.organisation, session_id, options)
     return json_response(
-        delivery.serialize_delivery(delivery_request, await service.push(principal, delivery_request, target))
+        delivery.serialize_delivery(delivery_request, await service.push(principal.name, delivery_request, target))
     )
 
 
@@ -56,6 +56,6 @@ async def read_bundle(request: Request, session_id: str, principal: Caller) -> R
     query = read_query(request, ReadBundle)
     service = get_services(request).delivery
     delivery_request = await service.find_delivery(
-        principal, session_id, DeliveryRequest(project_id=query.project_id, writes=False)
+        principal.organisation, session_id, DeliveryRequest(project_id=query.project_id, writes=False)
     )
     return await stream_resource(service.bundle(delivery_request), media_type=BUNDLE_MEDIA_TYPE)

@@ -165,6 +165,14 @@ async def retrieve_session(request: Request, session_id: str, principal: Caller)
     return json_response(sessions.serialize_session(await get_services(request).reads.session(principal, session_id)))
 
 
+@router.get("/{session_id}/usage", response_model=response_models.TotalUsage)
+async def retrieve_usage(request: Request, session_id: str, principal: Caller) -> Response:
+    """Returns the tokens and the cost of a session and of all sessions that it and its children have started."""
+    read_query(request, NoParameters)
+    total = await get_services(request).reads.total_usage(principal, session_id)
+    return json_response(sessions.serialize_total_usage(session_id, total))
+
+
 @router.post(
     "/{session_id}", response_model=response_models.Session, openapi_extra=describe_request(body=SessionUpdate)
 )

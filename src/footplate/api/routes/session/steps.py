@@ -10,6 +10,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
+from footplate.api.requests.route_permissions import check_delivery_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
@@ -17,10 +18,19 @@ from footplate.api.wire import response_models
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.json_responses import json_response, list_response
 from footplate.api.wire.session import steps
-from footplate.api.wire.session.steps import AddSteps, EditStep, ListSteps, MoveStep, PromptStep, SubmitResult
+from footplate.api.wire.session.steps import (
+    AddSteps,
+    EditStep,
+    ListSteps,
+    MoveStep,
+    PromptStep,
+    RetryStep,
+    SubmitResult,
+)
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input, PlaybackAction, UnitOfWork
 from footplate.domain.sessions import events
+from footplate.domain.sessions.steps import Step, StepDefinition
 
 router = create_router("/v1/sessions/{session_id}", "steps")
 
@@ -34,6 +44,7 @@ async def add_steps(request: Request, session_id: str, principal: Caller) -> Res
     """Adds steps to the queue. They run one after the other, unless the session is paused."""
     body, raw = await read_message_body(request, AddSteps)
     definitions = [(step.to_definition(), step.overrides_of_turn) for step in body.steps]
+    check_delivery_steps(principal, [definition for definition, _ in definitions])
     prompts = [
         Input(type=events.USER_MESSAGE, body={"content": [*definition.content]}, overrides=overrides)
         for step, (definition, overrides) in zip(body.steps, definitions, strict=True)
@@ -80,8 +91,12 @@ async def edit_step(request: Request, session_id: str, step_id: str, principal: 
         sent = Input(type=events.USER_MESSAGE, body={"content": [*content]})
         await check_input_references(get_services(request), principal, [sent])
 
+    def change(step: Step) -> StepDefinition:
+        check_delivery_steps(principal, [step.definition])
+        return body.apply(step)
+
     async def work(unit: UnitOfWork) -> ChangeResult:
-        step, accepted = await unit.edit_step(principal, session_id, step_id, body.apply)
+        step, accepted = await unit.edit_step(principal, session_id, step_id, change)
         return steps.serialize_step(step), accepted
 
     return await execute_change(request, principal, raw, work)
@@ -108,6 +123,23 @@ async def remove_step(request: Request, session_id: str, step_id: str, principal
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         step, accepted = await unit.remove_step(principal, session_id, step_id)
+        return steps.serialize_step(step), accepted
+
+    return await execute_change(request, principal, raw, work)
+
+
+@router.post(
+    "/steps/{step_id}/retry", response_model=response_models.Step, openapi_extra=describe_request(body=RetryStep)
+)
+async def retry_step(request: Request, session_id: str, step_id: str, principal: Caller) -> Response:
+    """Repeats a failed or cancelled step: adds a copy at the front of the queue. A step is repeated once."""
+    body, raw = await read_body(request, RetryStep)
+
+    def check(step: Step) -> None:
+        check_delivery_steps(principal, [step.definition])
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        step, accepted = await unit.retry_step(principal, session_id, step_id, play=body.play, check=check)
         return steps.serialize_step(step), accepted
 
     return await execute_change(request, principal, raw, work)

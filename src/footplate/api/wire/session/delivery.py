@@ -5,17 +5,22 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints
 
 from footplate.api.wire.request_base import Body, Id, Parameters, Text
-from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryRequest, DeliveryResult
+from footplate.domain.files.delivery import (
+    MAX_MESSAGE_CHARACTERS,
+    BranchTarget,
+    Delivery,
+    DeliveryRequest,
+    DeliveryResult,
+)
 from footplate.domain.json import JsonObject
 from footplate.domain.projects.project import check_branch
 from footplate.domain.projects.write_leases import DEFAULT_WAIT_SECONDS
 
 BUNDLE_MEDIA_TYPE: Final = "application/x-git-bundle"
-_MAX_MESSAGE_CHARS: Final = 16 * 1024
 
 Message = Annotated[
     Text,
-    StringConstraints(min_length=1, max_length=_MAX_MESSAGE_CHARS),
+    StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
     Field(description="Message of the commit with the agent's uncommitted changes. Default: the session's title."),
 ]
 Wait = Annotated[

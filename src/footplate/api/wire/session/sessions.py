@@ -38,7 +38,7 @@ from footplate.domain.agents.agents_and_config import fill_default_policies, kee
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
-from footplate.domain.sessions.turns import Session
+from footplate.domain.sessions.turns import Session, TotalUsage
 
 _MICRO_PER_CENT: Final = 10_000
 
@@ -213,6 +213,15 @@ def serialize_stats(session: Session) -> JsonObject:
 def _duration(session: Session) -> float:
     end = (session.end.ended_at if session.end else None) or datetime.now(UTC)
     return max(0.0, round((end - session.created_at).total_seconds(), 3))
+
+
+def serialize_total_usage(session_id: str, total: TotalUsage) -> JsonObject:
+    return {
+        "type": "session_usage",
+        "session_id": session_id,
+        "sessions": total.sessions,
+        "usage": serialize_token_usage(total.usage),
+    }
 
 
 def serialize_token_usage(total: Usage) -> JsonObject:

@@ -1,7 +1,8 @@
 """Wire models of the steps in a session's queue, a Footplate extension of the reference API."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -16,8 +17,11 @@ from footplate.api.wire.request_base import (
     timestamp,
 )
 from footplate.api.wire.session.content import MessageContent
+from footplate.api.wire.session.delivery import ProjectSelector
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.files.delivery import MAX_MESSAGE_CHARACTERS
 from footplate.domain.json import JsonObject
+from footplate.domain.projects.project import check_branch
 from footplate.domain.sessions import groups, step_references, steps
 from footplate.domain.sessions.steps import (
     Branches,
@@ -27,6 +31,7 @@ from footplate.domain.sessions.steps import (
     Playback,
     Step,
     StepDefinition,
+    StepDelivery,
     StepKind,
     StepState,
     WaitFor,
@@ -61,6 +66,13 @@ def _check_text(text: str) -> str:
     return text
 
 
+def _check_branch(branch: str) -> str:
+    try:
+        return check_branch(branch)
+    except InvalidRequest as error:
+        raise ValueError(f"{error.message.partition(': ')[2]}. {error.help_text}") from error
+
+
 StepName = Annotated[
     str,
     StringConstraints(pattern=f"^{step_references.NAME_PATTERN}$"),
@@ -74,6 +86,13 @@ Condition = Annotated[
 ]
 Command = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_command)]
 ReferenceText = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_text)]
+CommitMessage = Annotated[
+    Text,
+    StringConstraints(max_length=MAX_MESSAGE_CHARACTERS),
+    AfterValidator(_check_text),
+    Field(description="Message of the commit with the agent's uncommitted changes. Default: the session's title."),
+]
+BranchName = Annotated[Text, AfterValidator(_check_branch)]
 Seconds = Annotated[float, Field(gt=0, le=604_800, strict=False)]
 
 
@@ -225,7 +244,42 @@ class ParallelStep(_StepFields):
         return replace(self._define(StepKind.PARALLEL), parallel=parallel)
 
 
-NewStep: TypeAlias = PromptStep | ShellStep | ExternalStep | ParallelStep
+class _DeliveryStep(_StepFields):
+    message: CommitMessage | None = None
+    project_id: ProjectSelector = None
+
+    @model_validator(mode="after")
+    def _check_timeout(self) -> Self:
+        if self.timeout_seconds is not None:
+            raise ValueError("a step that delivers has no `timeout_seconds`")
+        return self
+
+    def _deliver(self, kind: StepKind, branch: str | None) -> StepDefinition:
+        delivery = StepDelivery(branch=branch, message=self.message, project_id=self.project_id)
+        return replace(self._define(kind), delivery=delivery)
+
+
+class MergeStep(_DeliveryStep):
+    """Merges the session's work into a branch of its project's repository."""
+
+    kind: Literal["merge"]
+    into: Annotated[BranchName | None, Field(description="Default: the branch that the session started from.")] = None
+
+    def to_definition(self) -> StepDefinition:
+        return self._deliver(StepKind.MERGE, self.into)
+
+
+class PushStep(_DeliveryStep):
+    """Pushes the session's work as a branch to its project's repository."""
+
+    kind: Literal["push"]
+    branch: Annotated[BranchName | None, Field(description="Default: `footplate/` and the session's ID.")] = None
+
+    def to_definition(self) -> StepDefinition:
+        return self._deliver(StepKind.PUSH, self.branch)
+
+
+NewStep: TypeAlias = PromptStep | ShellStep | ExternalStep | ParallelStep | MergeStep | PushStep
 
 
 class AddSteps(Body):
@@ -233,6 +287,17 @@ class AddSteps(Body):
     before: Annotated[Id | None, Field(description="A pending step. Without it, the steps are added at the end.")] = (
         None
     )
+
+
+_CONTENT_FIELDS: Final[Mapping[StepKind, Sequence[str]]] = {
+    StepKind.PROMPT: ("content",),
+    StepKind.SHELL: ("command",),
+    StepKind.EXTERNAL: ("instructions",),
+    StepKind.PARALLEL: (),
+    StepKind.MERGE: ("into", "message", "project_id"),
+    StepKind.PUSH: ("branch", "message", "project_id"),
+}
+"""The fields that only steps of a kind have, and that can be edited."""
 
 
 class EditStep(Body):
@@ -247,24 +312,25 @@ class EditStep(Body):
     content: MessageContent | ReferenceText | None = None
     command: Command | None = None
     instructions: ReferenceText | None = None
+    into: BranchName | None = None
+    branch: BranchName | None = None
+    message: CommitMessage | None = None
+    project_id: ProjectSelector = None
 
     def apply(self, step: Step) -> StepDefinition:
         old, sent = step.definition, self.model_fields_set
-        allowed = {StepKind.PROMPT: "content", StepKind.SHELL: "command", StepKind.EXTERNAL: "instructions"}.get(
-            old.kind, "name"
-        )
-        if foreign := sorted(sent & ({"content", "command", "instructions"} - {allowed})):
+        allowed = _CONTENT_FIELDS[old.kind]
+        if foreign := sorted(sent & {field for fields in _CONTENT_FIELDS.values() for field in fields} - {*allowed}):
             raise InvalidRequest(
                 f"{foreign[0]}: a step of kind {old.kind.value} has no such field",
                 field=foreign[0],
-                help_text=f"It has `{allowed}`.",
+                help_text=f"It has {', '.join(f'`{field}`' for field in allowed or ('name',))}.",
             )
-        if allowed in sent - {"instructions", "name"} and getattr(self, allowed) is None:
-            raise InvalidRequest(f"{allowed}: must not be null", field=allowed)
-        if old.kind in {StepKind.EXTERNAL, StepKind.PARALLEL} and self.timeout_seconds is not None:
+        if null := [field for field in sorted(sent & {"content", "command"}) if getattr(self, field) is None]:
+            raise InvalidRequest(f"{null[0]}: must not be null", field=null[0])
+        if old.kind not in {StepKind.PROMPT, StepKind.SHELL} and self.timeout_seconds is not None:
             raise InvalidRequest(
-                f"timeout_seconds: a step of kind {old.kind.value} waits until there is a result",
-                field="timeout_seconds",
+                f"timeout_seconds: a step of kind {old.kind.value} has no time limit", field="timeout_seconds"
             )
         common = sent & {"name", "condition", "max_attempts", "timeout_seconds", "ends_session"}
         new = replace(old, **{name: getattr(self, name) for name in common})
@@ -277,11 +343,19 @@ class EditStep(Body):
             new = replace(new, command=self.command)
         if "instructions" in sent:
             new = replace(new, instructions=self.instructions or "")
+        if old.delivery is not None:
+            names = {steps.BRANCH_FIELDS[old.kind]: "branch", "message": "message", "project_id": "project_id"}
+            changes = {names[field]: getattr(self, field) for field in sent & {*names}}
+            new = replace(new, delivery=replace(old.delivery, **changes))
         return new
 
 
 class MoveStep(Body):
     before: Annotated[Id | None, Field(description="A pending step, or null for the end of the queue.")]
+
+
+class RetryStep(Body):
+    play: Annotated[bool, Field(description="Whether the session also plays, if it is paused.")] = False
 
 
 class SubmitResult(Body):

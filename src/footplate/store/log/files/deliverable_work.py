@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Refused
+from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound, Refused
 from footplate.domain.files.delivery import (
     Delivery,
     DeliveryRequest,
@@ -16,7 +16,6 @@ from footplate.domain.files.delivery import (
     build_commit_message,
 )
 from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
-from footplate.domain.organisations.principals import Principal
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.files.file_snapshots import load_files_at, load_snapshot
@@ -28,13 +27,15 @@ class Deliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find_delivery(self, principal: Principal, session_id: str, request: DeliveryRequest) -> Delivery:
+    async def find_delivery(self, organisation: str, session_id: str, request: DeliveryRequest) -> Delivery:
         async with self._database.connection() as connection:
-            head = await connection.fetchrow(SQL["leaving_head"], session_id, principal.organisation)
+            head = await connection.fetchrow(SQL["leaving_head"], session_id, organisation)
             if head is None:
                 raise NotFound("session", session_id)
+            if request.epoch is not None and head["epoch"] != request.epoch:
+                raise Fenced(f"Another worker holds session {session_id}.")
             project_id = _choose_project(head, request.project_id)
-            if request.writes and head["status"] not in {"idle", "terminated"}:
+            if request.writes and request.epoch is None and head["status"] not in {"idle", "terminated"}:
                 raise Conflict(
                     f"Session {session_id} is running a turn, so its files may still change.",
                     help_text="Wait until the session is idle, or interrupt it. Its work so far is kept.",
@@ -46,11 +47,11 @@ class Deliveries:
                     f"Session {session_id} has not changed any files.",
                     help_text="Try again after a turn that changes files.",
                 )
-            project = await _load_project(connection, principal, head, project_id)
+            project = await _load_project(connection, organisation, head, project_id)
             steps = await _load_steps(connection, head, project_id, snapshot, request.message)
         return Delivery(
             diff=TreeDiff(
-                organisation=principal.organisation,
+                organisation=organisation,
                 session_id=session_id,
                 ancestors=files.ancestors,
                 tree=project_id,
@@ -106,8 +107,8 @@ async def _load_steps(
     )
 
 
-async def _load_project(connection: Connection, principal: Principal, head: Row, project_id: str) -> SessionProject:
-    rows = await connection.fetch(SQL["projects_of"], [project_id], principal.organisation)
+async def _load_project(connection: Connection, organisation: str, head: Row, project_id: str) -> SessionProject:
+    rows = await connection.fetch(SQL["projects_of"], [project_id], organisation)
     if not rows:
         raise NotFound("project", project_id)
     project = projects.session_project(rows[0], BaseCommit.load(head["bases"].get(project_id)))

@@ -1,15 +1,9 @@
-"""Reads a pipeline file: steps for a session's queue, in YAML. Each error names the line and column.
+"""The steps of a pipeline file, with all rules for a single step. The server checks the same again."""
 
-The server checks the same again. Here the whole file is checked before a session is created.
-"""
-
-import difflib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,29 +12,25 @@ from pydantic import (
     Field,
     StringConstraints,
     Tag,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.files.delivery import MAX_MESSAGE_CHARACTERS
+from footplate.domain.projects.project import check_branch
 from footplate.domain.sessions import groups, step_references, steps
 from footplate.gate.shell import step_references as shell_references
 
 MAX_STEPS: Final = 100
 """As many as one request can add, so that all of them are added or none."""
-_KINDS: Final = ("prompt", "shell", "external", "parallel")
-_FIELDS: Final = (*_KINDS, "name", "if", "on_failure", "attempts", "timeout", "ends_session")
-_PARALLEL_FIELDS: Final = (*_FIELDS, "max_running", "wait_for", "branches", "check")
-_SESSION_FIELDS: Final = ("name", "title", "agent", "prompt", "shell", "steps")
-
-
-class InvalidPipeline(Exception):
-    """The file cannot be used. Each problem is a line that starts with its place in the file."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n".join(problems))
+_KINDS: Final = ("prompt", "shell", "external", "parallel", "merge", "push")
+STEP_FIELDS: Final = (*_KINDS, "name", "if", "on_failure", "attempts", "timeout", "ends_session")
+PARALLEL_FIELDS: Final = (*STEP_FIELDS, "max_running", "wait_for", "branches", "check")
+SESSION_FIELDS: Final = ("name", "title", "agent", "prompt", "shell", "steps")
+_BRANCH: Final = "branch name"
+DELIVERY_OPTIONS: Final = "delivery options"
 
 
 def _checked_by(check: Callable[[str], object]) -> AfterValidator:
@@ -69,6 +59,8 @@ _Condition = Annotated[
 ]
 
 
+_Message = Annotated[_Text, StringConstraints(max_length=MAX_MESSAGE_CHARACTERS)]
+_Branch = Annotated[str, _checked_by(check_branch)]
 _Name = Annotated[str, StringConstraints(pattern=f"^{step_references.NAME_PATTERN}$")]
 
 
@@ -157,7 +149,7 @@ class PipelineSession(BaseModel):
         return self
 
     def to_wire(self) -> dict[str, Any]:
-        fields = {name: getattr(self, name) for name in _SESSION_FIELDS if name != "steps"}
+        fields = {name: getattr(self, name) for name in SESSION_FIELDS if name != "steps"}
         sent = {name: value for name, value in fields.items() if value is not None}
         return sent if self.steps is None else {**sent, "steps": [step.to_wire() for step in self.steps]}
 
@@ -210,20 +202,89 @@ class ParallelStep(_PipelineStep):
         }
 
 
+class _DeliveryOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    message: _Message | None = Field(
+        default=None, description="Message of the commit with the uncommitted changes. Default: the session's title."
+    )
+    project: str | None = Field(default=None, description="The ID of a project, if the session has several.")
+
+
+class MergeOptions(_DeliveryOptions):
+    into: _Branch | None = Field(default=None, description="Default: the branch that the session started from.")
+
+
+class PushOptions(_DeliveryOptions):
+    branch: _Branch | None = Field(default=None, description="Default: `footplate/` and the ID of the session.")
+
+
+def _find_form(delivery: object) -> str | None:
+    return _BRANCH if isinstance(delivery, str) else DELIVERY_OPTIONS if isinstance(delivery, dict) else None
+
+
+_DeliveryForm = Discriminator(
+    _find_form,
+    custom_error_type="delivery_form",
+    custom_error_message="must be the name of a branch, or a mapping with the options of the delivery",
+)
+
+
+class _DeliveryStep(_PipelineStep):
+    @property
+    def text(self) -> str:
+        return str(self._options.get("message") or "")
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        given = getattr(self, self._kind)
+        if isinstance(given, str):
+            return {self._text_field: given}
+        options = given.model_dump(exclude_none=True)
+        return {"project_id" if name == "project" else name: value for name, value in options.items()}
+
+    @model_validator(mode="after")
+    def _check_timeout(self) -> Self:
+        if self.timeout is not None:
+            raise ValueError("a step that delivers has no timeout")
+        return self
+
+    def to_wire(self) -> dict[str, Any]:
+        fields = super().to_wire()
+        del fields[self._text_field]
+        return {**fields, **self._options}
+
+
+class MergeStep(_DeliveryStep):
+    _kind = "merge"
+    _text_field = "into"
+    merge: Annotated[
+        Annotated[_Branch, Tag(_BRANCH)] | Annotated[MergeOptions, Tag(DELIVERY_OPTIONS)], _DeliveryForm
+    ] = Field(description="The branch of the project's repository into which the session's work is merged, or options.")
+
+
+class PushStep(_DeliveryStep):
+    _kind = "push"
+    _text_field = "branch"
+    push: Annotated[Annotated[_Branch, Tag(_BRANCH)] | Annotated[PushOptions, Tag(DELIVERY_OPTIONS)], _DeliveryForm] = (
+        Field(description="The branch that is created in the project's repository with the session's work, or options.")
+    )
+
+
 def _find_kind(step: object) -> str | None:
     kinds = [kind for kind in _KINDS if isinstance(step, dict) and kind in step]
-    return _tag(kinds[0]) if len(kinds) == 1 else None
+    return tag(kinds[0]) if len(kinds) == 1 else None
 
 
-def _tag(kind: str) -> str:
+def tag(kind: str) -> str:
     """A tag is part of the location of an error. It must not equal the name of a field."""
     return f"{kind} step"
 
 
 SessionStep = Annotated[
-    Annotated[PromptStep, Tag(_tag("prompt"))]
-    | Annotated[ShellStep, Tag(_tag("shell"))]
-    | Annotated[ExternalStep, Tag(_tag("external"))],
+    Annotated[PromptStep, Tag(tag("prompt"))]
+    | Annotated[ShellStep, Tag(tag("shell"))]
+    | Annotated[ExternalStep, Tag(tag("external"))],
     Discriminator(
         _find_kind,
         custom_error_type="step_kind",
@@ -231,14 +292,17 @@ SessionStep = Annotated[
     ),
 ]
 PipelineStep = Annotated[
-    Annotated[PromptStep, Tag(_tag("prompt"))]
-    | Annotated[ShellStep, Tag(_tag("shell"))]
-    | Annotated[ExternalStep, Tag(_tag("external"))]
-    | Annotated[ParallelStep, Tag(_tag("parallel"))],
+    Annotated[PromptStep, Tag(tag("prompt"))]
+    | Annotated[ShellStep, Tag(tag("shell"))]
+    | Annotated[ExternalStep, Tag(tag("external"))]
+    | Annotated[ParallelStep, Tag(tag("parallel"))]
+    | Annotated[MergeStep, Tag(tag("merge"))]
+    | Annotated[PushStep, Tag(tag("push"))],
     Discriminator(
         _find_kind,
         custom_error_type="step_kind",
-        custom_error_message="a step must have exactly one of the fields prompt, shell, external and parallel",
+        custom_error_message="a step must have exactly one of the fields prompt, shell, external, parallel, merge and "
+        "push",
     ),
 ]
 
@@ -269,114 +333,3 @@ def generate_schema() -> str:
         **{name: value for name, value in Pipeline.model_json_schema().items() if name != "title"},
     }
     return json.dumps(content, indent=2) + "\n"
-
-
-def load_pipeline(path: Path, *, is_complete: bool = True) -> Pipeline:
-    """Reads the file. With `is_complete`, references must name earlier steps of the file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidPipeline([f"{path}: cannot be read: {error}"]) from None
-    return parse_pipeline(text, str(path), is_complete=is_complete)
-
-
-def parse_pipeline(text: str, path: str, *, is_complete: bool = True) -> Pipeline:
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-        data = _Loader(text).get_single_data()
-    except yaml.MarkedYAMLError as error:
-        place = _place(path, error.problem_mark or error.context_mark)
-        raise InvalidPipeline([f"{place}: not valid YAML: {error.problem or error.context}"]) from None
-    except yaml.YAMLError as error:
-        raise InvalidPipeline([f"{path}: not valid YAML: {' '.join(str(error).split())}"]) from None
-    if not isinstance(data, dict):
-        place = _place(path, root.start_mark if root is not None else None)
-        raise InvalidPipeline([f"{place}: a pipeline must be a mapping with the field steps"])
-    try:
-        pipeline = Pipeline.model_validate(data)
-    except ValidationError as error:
-        found = [(_find_mark(root, one), _describe(one)) for one in error.errors(include_url=False)]
-        found.sort(key=lambda each: (each[0].line, each[0].column))
-        raise InvalidPipeline([f"{_place(path, mark)}: {text}" for mark, text in found]) from None
-    if is_complete and (unknown := [*_find_unknown_references(pipeline)]):
-        raise InvalidPipeline(
-            [f"{_place(path, _find_mark(root, {'loc': ('steps', number)}))}: {text}" for number, text in unknown]
-        )
-    return pipeline
-
-
-def _find_unknown_references(pipeline: Pipeline) -> Iterator[tuple[int, str]]:
-    """Yields the number of each step that refers to a step which is not before it, with the problem."""
-    names: list[str] = []
-    for number, step in enumerate(pipeline.steps):
-        for reference in step_references.find_references(step.text, where="text"):
-            if reference.step not in names:
-                before = f"The steps before this one are {', '.join(names)}" if names else "No named step is before it"
-                yield number, f"{reference.text} refers to no earlier step. {before}"
-        names += [step.name] if step.name and step.name not in names else []
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
-    """Refuses keys that appear twice, of which YAML would use the last."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} appears twice", key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep=deep)
-
-
-def _find_mark(root: Any, error: Any) -> Any:
-    """Returns the place of the value that an error is about, or of the field if the field itself is wrong."""
-    key, node = None, root
-    for part in error["loc"]:
-        if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            key, node = None, node.value[part]
-        elif isinstance(node, yaml.MappingNode):
-            key, node = next(((key, value) for key, value in node.value if key.value == str(part)), (key, node))
-    return (key if error.get("type") == "extra_forbidden" and key is not None else node).start_mark
-
-
-def _place(path: str, mark: Any) -> str:
-    return f"{path}:1:1" if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
-
-
-def _noun(field: str) -> str:
-    return "session" if field == "parallel" else "step"
-
-
-def _fields_at(location: Sequence[Any]) -> Sequence[str]:
-    """Returns the fields that may be at the place of an unknown one."""
-    if len(location) == 1:
-        return ("steps",)
-    in_session = location[-3:-2] == ("parallel",)
-    return _SESSION_FIELDS if in_session else _PARALLEL_FIELDS if _tag("parallel") in location else _FIELDS
-
-
-def _describe(error: Any) -> str:
-    field, kind, message = str(error["loc"][-1]), error["type"], str(error["msg"])
-    if kind == "extra_forbidden":
-        fields = _fields_at(error["loc"])
-        close = difflib.get_close_matches(field, fields, 1)
-        return f"there is no field {field}. " + (f"Did you mean {close[0]}?" if close else f"Use {', '.join(fields)}.")
-    if kind == "value_error":
-        text = message.removeprefix("Value error, ")
-        is_field = isinstance(error["loc"][-1], str) and " " not in field
-        return f"{field}: {text}" if is_field else text
-    given = error.get("input")
-    unknown = [str(name) for name in given if name not in _PARALLEL_FIELDS] if isinstance(given, dict) else []
-    described = {
-        "step_kind": f"there is no field {', '.join(unknown)}; {message}" if unknown else message,
-        "missing": f"{field} is missing",
-        "string_type": f"{field} must be text. Put the value into quotes",
-        "string_pattern_mismatch": f"{field} must be a lower-case letter or an underscore, followed by lower-case "
-        "letters, digits and underscores",
-        "literal_error": f"{field} must be {error.get('ctx', {}).get('expected', '')}".replace("'", ""),
-        "too_short": f"{field} must have at least one {_noun(field)}",
-        "too_long": f"{field} can have at most {error.get('ctx', {}).get('max_length')} {_noun(field)}s",
-    }
-    return (
-        described.get(kind) or f"{field} {message.replace('Input should', 'must', 1).replace('String should', 'must')}"
-    )

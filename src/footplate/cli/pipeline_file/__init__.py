@@ -1,0 +1,1 @@
+"""Pipeline files of `footplate queue run`."""
