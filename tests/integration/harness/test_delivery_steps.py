@@ -31,6 +31,10 @@ class Branch:
     commits: list[str] = field(default_factory=list)
     waits: asyncio.Event = field(default_factory=asyncio.Event)
     begins: asyncio.Event = field(default_factory=asyncio.Event)
+    may_finish: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_finish.set()
 
     async def deliver(
         self, updates: Sequence[DeliveryResult], record_update: Callable[[DeliveryResult], Awaitable[None]]
@@ -48,7 +52,7 @@ class Branch:
         if self.crash == "before":
             raise Crash
         self.begins.set()
-        await asyncio.sleep(0.05)  # an interrupt arrives here
+        await self.may_finish.wait()
         self.commits.append(commit)
         if self.crash == "after":
             raise Crash
@@ -125,9 +129,12 @@ async def test_an_interrupt_ends_the_wait_for_the_branch(world: World) -> None:
 
 async def test_an_update_that_has_begun_is_finished_despite_an_interrupt(world: World) -> None:
     branch = Branch()
+    branch.may_finish.clear()
     running = asyncio.create_task(run(world, branch))
     await branch.begins.wait()
     world.interrupt.set()
+    await asyncio.wait({running}, timeout=0.05)
+    branch.may_finish.set()
     outcome = await running
     assert (outcome.status, len(branch.commits)) == (TurnStatus.COMPLETED, 1)
 
