@@ -7,6 +7,7 @@ import pytest
 
 from footplate.cli.json_output_models import PipelineResult
 from footplate.cli.render.step_progress import StepProgressView
+from footplate.cli.render.step_tables import print_step
 from footplate.client import Step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,6 +29,18 @@ def test_the_last_lines_of_a_failed_step_are_shown(capsys: pytest.CaptureFixture
     assert lines[1] == "… 10 more lines"
     assert lines[2:22] == [f"line {number}" for number in range(10, 30)]
     assert lines[22:] == ["2/3 done completed exit code 0", "3/3 done completed exit code 0", "fine"]
+
+
+def test_all_conflicts_of_a_failed_delivery_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "The work conflicts with the branch 'main' in 2 files:\na: changed\nb: changed\nNothing was changed."
+    result = {"status": "failed", "error_message": text, "text": text, "duration_ms": 400}
+    failed = _step("deliver", "failed", kind="merge", into="main", command=None, result=result)
+    StepProgressView([failed, failed]).step_ended(1, failed)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1/2 deliver failed    0.4s · The work conflicts with the branch 'main' in 2 files:"
+    assert [line.strip() for line in lines[1:]] == text.splitlines()
+    print_step(failed)
+    assert capsys.readouterr().out.count("a: changed") == 1
 
 
 def test_the_last_lines_have_the_totals(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ class StepProgressView:
         exit_code = None if result is None else result.exit_code
         details = [
             step_tables.format_duration(step),
-            step_tables.describe_failure(step) if exit_code is None else f"exit code {exit_code}",
+            step_tables.describe_failure(step).partition("\n")[0] if exit_code is None else f"exit code {exit_code}",
             text.partition("\n")[0] if _shows_text(step) and not shows_output else "",
         ]
         self._print_step(number, step, step.state, " · ".join(filter(None, details)), colour)

@@ -97,9 +97,15 @@ def print_step(step: Step) -> None:
             "exit_code": exit_code,
             "stdout": UntrustedText(result.stdout.rstrip("\n")),
             "stderr": UntrustedText(result.stderr.rstrip("\n")),
-            "text": UntrustedText(result.text if step.kind not in {"shell", "external"} else ""),
+            "text": UntrustedText(_describe_text(step, result)),
         }
     )
+
+
+def _describe_text(step: Step, result: StepResult) -> str:
+    """Returns the text of a result, unless another field has it."""
+    is_shown = step.kind in {"shell", "external"} or result.text == describe_failure(step)
+    return "" if is_shown else result.text
 
 
 def step_label(step: Step) -> str:

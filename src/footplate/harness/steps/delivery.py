@@ -70,7 +70,7 @@ class _DeliveryRun:
             result = await self._deliver(use)
         except Refused as error:
             may_retry = not isinstance(error, _LASTING_REASONS)
-            return await self._record(use, started, "failed", error=error.advice, may_retry=may_retry)
+            return await self._record(use, started, "failed", error=_describe_refusal(error), may_retry=may_retry)
         if result is None:
             return await self._record(use, started, "interrupted", error=_INTERRUPTED)
         await failpoints.hit("before_result_commit")
@@ -144,6 +144,12 @@ class _DeliveryRun:
         return steps.in_step(event, self._turn.step)
 
 
+def _describe_refusal(error: Refused) -> str:
+    """Returns the message and the help text. The conflicts of a merge are on lines of their own."""
+    lines = [line.strip() for line in error.message.splitlines()]
+    return error.advice if len(lines) == 1 else "\n".join([*lines, error.help_text])
+
+
 def _describe(result: DeliveryResult) -> str:
     return _PHRASES[result.status].format(result.branch, result.commit[:_SHOWN_CHARACTERS])
 
@@ -156,7 +162,7 @@ def _outcome_of(result: Event) -> TurnOutcome:
     has_failed = command.get("status") != "completed"
     return TurnOutcome(
         status=TurnStatus.COMPLETED,
-        text="" if has_failed else text,
+        text=text,
         error_message=text if has_failed else None,
         data={"command": command},
         step_failed=has_failed,
