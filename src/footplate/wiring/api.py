@@ -19,6 +19,7 @@ from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.wake_sessions import wake_sessions
@@ -211,12 +212,12 @@ class _Notifier:
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:
-            woken = [(accepted.organisation, accepted.session_id)]
-            await wake_sessions(self._waker, woken, ends_when_idle=accepted.ends_when_idle)
+            own = SessionToWake(accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle)
+            await wake_sessions(self._waker, [own])
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
-        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=True)
+        await wake_sessions(self._waker, accepted.to_wake)
         if accepted.cancelled_group is not None:
             await self._child_cancellation.cancel_group(accepted.cancelled_group)
         if accepted.cancels_children:
