@@ -58,6 +58,7 @@ from footplate.client.response_models import (
     Workspace,
 )
 from footplate.client.steps import Playback, Step, StepResult
+from footplate.client.webhooks import WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "Agent",
@@ -108,5 +109,7 @@ __all__ = [
     "Unauthenticated",
     "Unreachable",
     "Usage",
+    "WebhookDelivery",
+    "WebhookEndpoint",
     "Workspace",
 ]

@@ -5,6 +5,7 @@ import resource
 import signal
 import socket
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import structlog
@@ -23,10 +24,15 @@ from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
+from footplate.engine.temporal.webhook_workflow import WebhookActivities
 from footplate.engine.temporal.worker import run_worker
 from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
 from footplate.engine.warm.prewarming import Prewarmer
 from footplate.engine.warm.warm_pool import WarmPool
+from footplate.engine.webhooks.delivery_runner import WebhookRunner
+from footplate.engine.webhooks.endpoint_waker import ENDPOINTS_CHANGED, EndpointWaker
+from footplate.engine.webhooks.http_sender import WebhookSender
 from footplate.engine.worker_lease import WorkerLease
 from footplate.environments.reaper.periodic_reaper import PeriodicReaper
 from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
@@ -35,12 +41,13 @@ from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
 from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
+from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.deferred_turns import DeferredTurns
-from footplate.store.log.feed import FeedExpiry
+from footplate.store.log.feed import Feed, FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.files.file_snapshots import SnapshotHistory
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore
@@ -51,6 +58,7 @@ from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.resources.session_outputs import OutputRoom
+from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import IdleSessionEnding, SessionExpiry
@@ -143,7 +151,15 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
-        live = await exits.enter_async_context(LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds))
+        webhook_store = Webhooks(database)
+        webhook_waker = EndpointWaker(webhook_store, TemporalWebhookSignals(client, settings))
+        await exits.enter_async_context(webhook_waker.running())
+        exits.enter_context(nudges.watch(ENDPOINTS_CHANGED, webhook_waker.refresh_soon))
+        live = await exits.enter_async_context(
+            LivePublisher(
+                settings.redis_url, watched_feeds=nudges.watched_feeds, on_change=webhook_waker.notify_change
+            )
+        )
         child_cancellation = _create_child_cancellation(
             settings, GroupCancellation(database, objects), waker, live, exits
         )
@@ -208,6 +224,8 @@ async def run(settings: Settings) -> None:
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
             child_cancellation,
+            webhook_waker,
+            WebhookExpiry(database, settings.retention_feed),
         )
         chores = (deletions, retention, idle_ending, expiry, FileCleanup(database, objects))
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
@@ -220,6 +238,7 @@ async def run(settings: Settings) -> None:
             TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
             sweep,
             stop,
+            webhooks=_create_webhook_activities(settings, webhook_store, objects, exits),
         )
 
 
@@ -240,6 +259,21 @@ def _create_output_directories(
     )
     room = OutputRoom(database, limits)
     return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
+
+
+def _create_webhook_activities(
+    settings: Settings, store: Webhooks, objects: Objects, exits: AsyncExitStack
+) -> WebhookActivities:
+    sender = WebhookSender(settings.webhook_access, max_seconds=settings.webhook_seconds)
+    exits.push_async_callback(sender.aclose)
+    runner = WebhookRunner(
+        store,
+        Feed(store.database, ApiReads(store.database, objects).positions),
+        sender,
+        first_retry_wait=timedelta(seconds=settings.webhook_retry_wait),
+        session_link=settings.session_link,
+    )
+    return WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
 
 
 def _create_child_cancellation(
