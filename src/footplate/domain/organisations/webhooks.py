@@ -19,7 +19,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
 
-MAX_ENDPOINTS: Final = 100
+MAX_ENDPOINTS: Final = 200
 """The number of endpoints of an organisation. Each change wakes all of them."""
 MAX_PENDING: Final = 1000
 """The number of pending deliveries of an endpoint. Beyond it, changes wait in the feed."""

@@ -80,7 +80,6 @@ class WebhookWorkflow:
                 heartbeat_timeout=timedelta(seconds=endpoint.heartbeat_timeout),
                 retry_policy=_RETRY,
                 priority=Priority(fairness_key=endpoint.organisation[:64]),
-                result_type=float | None,
             )
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(replace(endpoint, woken=self._woken, wait=wait))

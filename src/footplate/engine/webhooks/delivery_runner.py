@@ -100,9 +100,9 @@ class WebhookRunner:
             async with slots:
                 await self._send(target, pending)
 
-        async with asyncio.TaskGroup() as group:
-            for pending in due:
-                group.create_task(send(pending))
+        results = await asyncio.gather(*(send(pending) for pending in due), return_exceptions=True)
+        for error in (result for result in results if result is not None):
+            raise error
 
     async def _send(self, target: WebhookTarget, pending: PendingDelivery) -> None:
         delivery = pending.delivery
