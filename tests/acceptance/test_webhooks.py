@@ -1,4 +1,4 @@
-"""Webhooks of a whole deployment: a callback of a job that ends, and a worker that dies before it records a response."""
+"""Webhooks of a whole deployment: the callback of a job that ends, and a worker that dies before it records it."""
 
 from collections.abc import AsyncIterator
 

@@ -1,8 +1,8 @@
 """Webhooks arrive at least once and in order while their sender is killed, and none reaches a private address.
 
 Endpoints fail, hang, redirect and respond slowly, while sessions change and workers are killed between sending and
-recording. Each event must arrive at each endpoint that accepts it. The official SDKs of Python and TypeScript verify the
-signatures, turns go on meanwhile, and tricks with addresses reach nothing.
+recording. Each event must arrive at each endpoint that accepts it. The official SDKs of Python and TypeScript verify
+the signatures, turns go on meanwhile, and tricks with addresses reach nothing.
 """
 
 import asyncio
@@ -185,7 +185,8 @@ class _Trial:
         try:
             while time.monotonic() < deadline:
                 rows = await connection.fetch(
-                    "select endpoint_id, count(*) as number from webhook_deliveries where status = 'delivered' group by 1"
+                    "select endpoint_id, count(*) as number from webhook_deliveries"
+                    " where status = 'delivered' group by 1"
                 )
                 delivered = {row["endpoint_id"]: row["number"] for row in rows}
                 if all(delivered.get(self._endpoint_ids[path]) == wanted for path in _ACCEPTING):
@@ -224,7 +225,9 @@ class _Trial:
             seen.add(webhook.id)
             position = webhook.payload["data"]["position"]
             if position < last.get(webhook.session_id, 0):
-                self.faults.append(f"{webhook.session_id}: position {position} arrived after {last[webhook.session_id]}")
+                self.faults.append(
+                    f"{webhook.session_id}: position {position} arrived after {last[webhook.session_id]}"
+                )
             last[webhook.session_id] = position
 
     def _check_refused_endpoints(self) -> None:
@@ -263,9 +266,7 @@ class _Trial:
         return found
 
 
-async def _verify_in_typescript(
-    secret: str, good: Sequence[ReceivedWebhook], bad: Sequence[ReceivedWebhook]
-) -> int:
+async def _verify_in_typescript(secret: str, good: Sequence[ReceivedWebhook], bad: Sequence[ReceivedWebhook]) -> int:
     directory = await npm.install_sdk()
     with tempfile.TemporaryDirectory() as folder:
         files = []

@@ -90,7 +90,11 @@ class WebhookReceiver:
             status, headers = response if isinstance(response, tuple) else (response, {})
             if status == HANG:
                 await asyncio.sleep(3600)
-            lines = [f"HTTP/1.1 {status} X", "content-length: 0", *(f"{name}: {value}" for name, value in headers.items())]
+            lines = [
+                f"HTTP/1.1 {status} X",
+                "content-length: 0",
+                *(f"{name}: {value}" for name, value in headers.items()),
+            ]
             writer.write("\r\n".join([*lines, "", ""]).encode())
             await writer.drain()
             if status // 100 == 2:

@@ -201,7 +201,8 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("teams add-member", "teams remove-member"), _teams),
     **dict.fromkeys(("api-keys rotate", "api-keys revoke"), _api_keys),
     **dict.fromkeys(
-        tuple(f"webhooks {each}" for each in ("show", "update", "rm", "rotate", "test", "deliveries", "replay")), _webhooks
+        tuple(f"webhooks {each}" for each in ("show", "update", "rm", "rotate", "test", "deliveries", "replay")),
+        _webhooks,
     ),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import Deleted, ResponseModel
 from footplate.client.transport import Transport
@@ -15,7 +17,7 @@ class WebhookEndpoint(ResponseModel):
     id: str
     url: str
     description: str | None = None
-    event_types: list[str] = []
+    event_types: list[str] = Field(default_factory=list)
     """Empty: all types."""
     session_id: str | None = None
     """None: all sessions."""

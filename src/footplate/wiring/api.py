@@ -95,9 +95,7 @@ async def run(settings: Settings) -> None:
         exits.push_async_callback(nudger.aclose)
         webhooks = EndpointWaker(Webhooks(database), TemporalWebhookSignals(temporal, settings), nudge=nudger.nudge)
         await exits.enter_async_context(webhooks.running())
-        live = await exits.enter_async_context(
-            LivePublisher(settings.redis_url, on_change=webhooks.notify_change)
-        )
+        live = await exits.enter_async_context(LivePublisher(settings.redis_url, on_change=webhooks.notify_change))
         objects = await open_objects(settings)
         redis = redis_connections.create_command_client(settings.redis_url)
         exits.push_async_callback(redis.aclose)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 from pydantic import SecretStr
+from temporalio.client import Client
 
 from footplate.config import Settings
 from footplate.domain import ids
@@ -151,14 +152,9 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
-        webhook_store = Webhooks(database)
-        webhook_waker = EndpointWaker(webhook_store, TemporalWebhookSignals(client, settings))
-        await exits.enter_async_context(webhook_waker.running())
-        exits.enter_context(nudges.watch(ENDPOINTS_CHANGED, webhook_waker.refresh_soon))
+        webhook_waker = await _start_webhook_waker(settings, database, client, nudges, exits)
         live = await exits.enter_async_context(
-            LivePublisher(
-                settings.redis_url, watched_feeds=nudges.watched_feeds, on_change=webhook_waker.notify_change
-            )
+            LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds, on_change=webhook_waker.notify_change)
         )
         child_cancellation = _create_child_cancellation(
             settings, GroupCancellation(database, objects), waker, live, exits
@@ -227,8 +223,9 @@ async def run(settings: Settings) -> None:
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),
         )
-        chores = (deletions, retention, idle_ending, expiry, FileCleanup(database, objects))
-        sweep = SweepActivities(leases, waker, chores, urgent=urgent)
+        sweep = SweepActivities(
+            leases, waker, (deletions, retention, idle_ending, expiry, FileCleanup(database, objects)), urgent=urgent
+        )
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()
@@ -238,7 +235,7 @@ async def run(settings: Settings) -> None:
             TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
             sweep,
             stop,
-            webhooks=_create_webhook_activities(settings, webhook_store, objects, exits),
+            webhooks=_create_webhook_activities(settings, database, objects, exits),
         )
 
 
@@ -261,14 +258,23 @@ def _create_output_directories(
     return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
 
 
+async def _start_webhook_waker(
+    settings: Settings, database: Database, client: Client, nudges: NudgeListener, exits: AsyncExitStack
+) -> EndpointWaker:
+    waker = EndpointWaker(Webhooks(database), TemporalWebhookSignals(client, settings))
+    await exits.enter_async_context(waker.running())
+    exits.enter_context(nudges.watch(ENDPOINTS_CHANGED, waker.refresh_soon))
+    return waker
+
+
 def _create_webhook_activities(
-    settings: Settings, store: Webhooks, objects: Objects, exits: AsyncExitStack
+    settings: Settings, database: Database, objects: Objects, exits: AsyncExitStack
 ) -> WebhookActivities:
     sender = WebhookSender(settings.webhook_access, max_seconds=settings.webhook_seconds)
     exits.push_async_callback(sender.aclose)
     runner = WebhookRunner(
-        store,
-        Feed(store.database, ApiReads(store.database, objects).positions),
+        Webhooks(database),
+        Feed(database, ApiReads(database, objects).positions),
         sender,
         first_retry_wait=timedelta(seconds=settings.webhook_retry_wait),
         session_link=settings.session_link,

@@ -178,7 +178,7 @@ async def test_the_official_sdk_accepts_the_events_of_a_session(hooks: Hooks, re
     for webhook in receiver.accepted:
         event = sdk.beta.webhooks.unwrap(webhook.body, headers=webhook.headers)
         assert (event.type, event.id, event.data.type) == ("event", webhook.id, webhook.type)
-        assert event.data.id == session_id  # type: ignore[union-attr]
+        assert event.data.id == session_id
         assert event.data.organization_id == hooks.principal.organisation
         assert event.created_at.tzinfo is not None
     with pytest.raises(WebhookVerificationError):
@@ -286,9 +286,7 @@ async def test_a_lost_wake_signal_is_found_by_the_sweep(hooks: Hooks, receiver: 
     assert target is not None
     again = NewDelivery(ids.new_id(ids.WEBHOOK_DELIVERY), target.position, delivery.session_id or "", delivery.type, {})
     for after in (target.position - 1, target.position):  # a repeated activity, before and after the other has moved it
-        await hooks.store.create_deliveries(
-            endpoint.id, after=after, position=target.position, deliveries=[again]
-        )
+        await hooks.store.create_deliveries(endpoint.id, after=after, position=target.position, deliveries=[again])
     assert len(await hooks.deliveries(endpoint)) == 1
 
 
@@ -383,7 +381,7 @@ async def test_a_message_for_slack_has_a_link(hooks: Hooks, receiver: WebhookRec
     assert await receiver.wait_until(lambda: bool(receiver.accepted))
     message = receiver.accepted[0].payload
     link = f"https://footplate.example.com/s/{session_id}"
-    assert message["text"] == f"<{link}|&lt;!channel&gt; &amp; ¦ friends> has ended: failed"
+    assert message["text"] == f"<{link}|&lt;!channel&gt; &amp; / friends> has ended: failed"
     assert message["blocks"][0]["text"] == {"type": "mrkdwn", "text": message["text"]}
 
 

@@ -126,5 +126,7 @@ class FakeWebhookUnit:
         self.webhook_world.sent[delivery.id] = delivery
         return delivery
 
-    async def replay_webhook_delivery(self, principal: Principal, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
+    async def replay_webhook_delivery(
+        self, principal: Principal, endpoint_id: str, delivery_id: str
+    ) -> WebhookDelivery:
         return self.webhook_world.find_delivery(principal, endpoint_id, delivery_id)

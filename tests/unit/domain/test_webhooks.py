@@ -77,7 +77,7 @@ def test_a_title_cannot_format_a_message() -> None:
     idle = change(events.status_idle({"type": "end_turn"}))
     payload = webhook_events.build_payload("org_1", "whdl_1", "session.status_idled", idle)
     message = webhook_events.build_slack_message(payload, "<!here>\n*x* `y` <https://e.test|z>", None)
-    assert message["text"] == "*&lt;!here&gt; ∗x∗ ˋyˋ &lt;https://e.test¦z&gt;* is idle"
+    assert message["text"] == "*&lt;!here&gt; x 'y' &lt;https://e.test/z&gt;* is idle"
 
 
 def test_waits_grow_and_reach_a_day() -> None:

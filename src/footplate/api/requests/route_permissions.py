@@ -2,9 +2,9 @@
 users is in docs/identities.md.
 
 A request that reads requires `view`, and one that writes requires `operate`. The exceptions are listed here. Three
-routes check more themselves: sending events, where each kind of event has its own permission, changing a project, where
-only its rules require `change_policy`, and creating a webhook endpoint, which requires `manage_members` unless it is for
-one session.
+routes check more themselves: sending events, where each kind of event has its own permission, changing a project,
+where only its rules require `change_policy`, and creating a webhook endpoint, which requires `manage_members` unless it
+is for one session.
 """
 
 from collections.abc import Mapping

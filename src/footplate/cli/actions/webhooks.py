@@ -53,9 +53,7 @@ def create_endpoint(
 
 
 def show_endpoint(endpoint_id: str, *, as_json: bool, profile: str | None) -> None:
-    found = run_with_client(
-        lambda client, _: client.webhooks.retrieve(endpoint_id), profile=profile, as_json=as_json
-    )
+    found = run_with_client(lambda client, _: client.webhooks.retrieve(endpoint_id), profile=profile, as_json=as_json)
     _print_endpoint(found, as_json=as_json)
 
 
@@ -98,9 +96,7 @@ def test_endpoint(endpoint_id: str, *, as_json: bool, profile: str | None) -> No
         raise typer.Exit(Exit.FAILED)
 
 
-def list_deliveries(
-    endpoint_id: str, *, status: str | None, limit: int, as_json: bool, profile: str | None
-) -> None:
+def list_deliveries(endpoint_id: str, *, status: str | None, limit: int, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[WebhookDelivery]:
         found: list[WebhookDelivery] = []
         async for each in client.webhooks.deliveries(endpoint_id, limit=min(limit, 100), status=status):

@@ -146,8 +146,8 @@ def rotate(
     actions.rotate_secret(endpoint, overlap_seconds=overlap * 3600, as_json=as_json, profile=profile)
 
 
-@webhooks.command()
-def test(endpoint: Endpoint, as_json: options.Json = False, profile: options.Profile = None) -> None:
+@webhooks.command("test")
+def send_test(endpoint: Endpoint, as_json: options.Json = False, profile: options.Profile = None) -> None:
     """Send a test event and wait up to 20 seconds for the result of its first attempt."""
     from footplate.cli.actions import webhooks as actions
 

@@ -31,7 +31,7 @@ MAX_OVERLAP: Final = timedelta(days=7)
 """How long a replaced secret can stay valid."""
 MAX_RETRY_WAIT: Final = timedelta(hours=4)
 _RETRY_FACTOR: Final = 4
-_SECRET_PREFIX: Final = "whsec_"
+_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of every secret
 _SECRET_BYTES: Final = 32
 _SCHEMES: Final = ("https", "http")
 
@@ -139,7 +139,7 @@ class AttemptResult:
 def retry_wait(attempts: int, first: timedelta) -> timedelta:
     """Return the time between a failed attempt and the next one. `attempts` includes the failed one."""
     exponent = min(attempts - 1, 20)  # beyond it, the result is the maximum anyway
-    return min(first * _RETRY_FACTOR**exponent, MAX_RETRY_WAIT)
+    return min(first * int(_RETRY_FACTOR**exponent), MAX_RETRY_WAIT)
 
 
 def new_secret() -> str:

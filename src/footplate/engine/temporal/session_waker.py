@@ -80,8 +80,8 @@ class TemporalWaker:
 
 
 async def find_replacement_policy(client: Client, workflow_id: str) -> WorkflowIDConflictPolicy | None:
-    """Return how to start a workflow that is overdue: one that does nothing is replaced. None: a worker has its activity
-    or its next task, or will receive it.
+    """Return how to start a workflow that is overdue: one that does nothing is replaced. None: a worker has its
+    activity or its next task, or will receive it.
     """
     try:
         found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)

@@ -1,8 +1,8 @@
 """The Temporal workflow of a webhook endpoint, and its activity, which sends what is due.
 
-Each endpoint has its own workflow, so one that fails or hangs delays no other. The activities have their own task queue:
-they never take the place of a turn. Between attempts the workflow waits for a timer or a wake signal. Its history
-contains ids only, and is cut by continue-as-new.
+Each endpoint has its own workflow, so one that fails or hangs delays no other. The activities have their own task
+queue: they never take the place of a turn. Between attempts the workflow waits for a timer or a wake signal. Its
+history contains ids only, and is cut by continue-as-new.
 """
 
 import asyncio

@@ -126,9 +126,7 @@ class WebhookUnitOfWork(AuditUnitOfWork, WebhookUnit):
         self, principal: Principal, endpoint_id: str, delivery_id: str
     ) -> WebhookDelivery:
         await self._enabled_webhook(principal, endpoint_id)
-        row = await self._connection.fetchrow(
-            SQL["replay_webhook_delivery"], delivery_id, endpoint_id, RETRY_PERIOD
-        )
+        row = await self._connection.fetchrow(SQL["replay_webhook_delivery"], delivery_id, endpoint_id, RETRY_PERIOD)
         if row is None:
             raise NotFound("delivery", delivery_id)
         return load_delivery(row)
@@ -291,7 +289,5 @@ def _load_view(row: Row) -> ViewFilter | None:
     if row["acting_id"] is None:
         return None
     roles = restrict_roles(row["roles"], row["acting_roles"])
-    principal = Principal(
-        row["organisation"], row["acting_id"], row["acting_name"], roles, frozenset(row["team_ids"])
-    )
+    principal = Principal(row["organisation"], row["acting_id"], row["acting_name"], roles, frozenset(row["team_ids"]))
     return ViewFilter.of(principal)
