@@ -33,6 +33,7 @@ from footplate.domain.network.dns_lookup import NameLookup
 from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.engine.webhooks.http_sender import WebhookSender
 from footplate.harness import address_check
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, text
 
 _SETTINGS: Final = {
@@ -49,6 +50,7 @@ _ACCEPTING: Final = ("/ordered", "/works", "/fails", "/slow", "/hangs")
 _HUNG_EVENTS: Final = 5
 """Events whose first attempt gets no response at `/hangs`."""
 _ARRIVAL_SECONDS: Final = 600.0
+_KILL_SECONDS: Final = 60.0
 _MIN_TRICKS: Final = 60
 _MAX_AGE_SECONDS: Final = 240
 _TYPE: Final = "session.updated"
@@ -108,11 +110,14 @@ class _Trial:
             await self._create_endpoint(path)
         agent_id = await self.client.agent()
         sessions = [await self.client.session(agent_id) for _ in range(self.size.sessions)]
+        began = time.monotonic()
         changing = asyncio.create_task(self._change_all(sessions))
-        await self._kill_workers(changing)
+        await self._kill_workers()
         await changing
+        print(f"  {self.kills} kills, {time.monotonic() - began:.0f} s", flush=True)
         await self._run_turns(sessions[:3])
         await self._wait_for_arrival(sessions)
+        print(f"  everything has arrived, {time.monotonic() - began:.0f} s", flush=True)
         self._check_order()
         self._check_refused_endpoints()
 
@@ -153,23 +158,23 @@ class _Trial:
             for session_id in sessions:
                 group.create_task(change(session_id))
 
-    async def _kill_workers(self, changing: "asyncio.Task[None]") -> None:
-        """Kills a worker between sending and recording, or at any time."""
+    async def _kill_workers(self) -> None:
+        """Kills a worker at any time, or between sending and recording, and starts it again."""
         for number in range(self.size.kills):
-            index = number % len(self.cluster.workers)
+            await asyncio.sleep(self.rng.uniform(0.0, 1.0))
             if number % 2:
-                (self.cluster.failpoints / "webhook_sent").write_text("kill")
-                await asyncio.sleep(self.rng.uniform(0.5, 1.5))
+                await self.cluster.kill_worker(number // 2 % len(self.cluster.workers))
             else:
-                await asyncio.sleep(self.rng.uniform(0.0, 1.0))
-                await self.cluster.kill_worker(index)
-            for each in range(len(self.cluster.workers)):
-                if not self.cluster.workers[each].is_running:
+                (self.cluster.failpoints / "webhook_sent").write_text("kill")
+                if not await wait_until(self._has_dead_worker, _KILL_SECONDS):
+                    self.faults.append("no worker was killed, because none has sent a webhook")
+            for index, worker in enumerate(self.cluster.workers):
+                if not worker.is_running:
                     self.kills += 1
-                    await self.cluster.restart_worker(each)
-            if changing.done() and changing.exception():
-                return
-        (self.cluster.failpoints / "webhook_sent").unlink(missing_ok=True)
+                    await self.cluster.restart_worker(index)
+
+    async def _has_dead_worker(self) -> bool:
+        return not all(worker.is_running for worker in self.cluster.workers)
 
     async def _run_turns(self, sessions: Sequence[str]) -> None:
         for session_id in sessions:

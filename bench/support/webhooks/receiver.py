@@ -89,7 +89,8 @@ class WebhookReceiver:
                 response = await response
             status, headers = response if isinstance(response, tuple) else (response, {})
             if status == HANG:
-                await asyncio.sleep(3600)
+                await reader.read()  # until the client gives up
+                return
             lines = [
                 f"HTTP/1.1 {status} X",
                 "content-length: 0",
