@@ -39,6 +39,8 @@ ID_PREFIXES: Final = {
     "team_id": ids.TEAM,
     "batch_id": ids.BATCH,
     "key_id": ids.API_KEY,
+    "endpoint_id": ids.WEBHOOK,
+    "delivery_id": ids.WEBHOOK_DELIVERY,
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
@@ -129,6 +131,7 @@ class Organisation:
             "question_id": await self._create_question(audience),
             **await self._create_batch(agent_id, environment_id, audience),
             **await self._create_member(),
+            **await self._create_webhook(session_id),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
@@ -153,6 +156,16 @@ class Organisation:
         key = await self.http.post("/v1/api_keys", json={"name": ids.new_id("name"), "member_id": member.json()["id"]})
         return {"member_id": member.json()["id"], "team_id": team.json()["id"], "key_id": key.json()["id"]}
 
+    async def _create_webhook(self, session_id: str) -> dict[str, str]:
+        """Creates a webhook endpoint of the session with a delivery, unless the key is restricted to projects."""
+        body = {"url": new_webhook_url(), "session_id": session_id}
+        created = await self.http.post("/v1/webhook_endpoints", json=body)
+        if created.status_code == httpx2.codes.FORBIDDEN:
+            return {}
+        endpoint_id = created.json()["id"]
+        sent = await self.http.post(f"/v1/webhook_endpoints/{endpoint_id}/test")
+        return {"endpoint_id": endpoint_id, "delivery_id": sent.json()["id"]}
+
     async def _create_approval(self, audience: Mapping[str, str]) -> str:
         """Creates two pending approvals and returns the id of one."""
         asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
@@ -173,6 +186,11 @@ class Organisation:
 
 Ids = dict[str, str]
 """Ids by path parameter."""
+
+
+def new_webhook_url() -> str:
+    """Returns a URL at which nothing listens."""
+    return f"https://hooks.example.invalid/{ids.new_id('name')}"
 
 
 def build_job(own: Ids) -> JsonObject:
@@ -285,6 +303,8 @@ def _choices(
         body = minimal_body | {name: mine[name] for name in names if name not in operation.path_parameters}
         if operation.path == "/v1/limits":
             body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
+        if operation.path == "/v1/webhook_endpoints":
+            body["url"] = new_webhook_url()
         if operation.path == "/v1/session_batches":
             in_job = {name: mine[name] for name in names}
             body = {"requests": [{**build_job(own), **in_job}]}

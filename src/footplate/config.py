@@ -16,9 +16,11 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network, NetworkMode
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitName, LimitValues
+from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS
 
@@ -282,6 +284,18 @@ class Settings(BaseSettings, RequestLimits):
     """The signing secret for requests to HTTP hooks: `whsec_` and 24 to 64 bytes in base64, as in Standard Webhooks."""
     hook_memory: ByteSize = ByteSize(512 << 20)
     """Memory limit of a Python hook's process."""
+    webhook_allow: str = ""
+    """Internal hosts, addresses and networks at which webhook endpoints may be. Separated by commas. The API and the
+    workers must have the same value."""
+    webhook_http: bool = False
+    """Whether the URL of a webhook endpoint may start with `http://`. The API and the workers must have the same
+    value."""
+    webhook_seconds: float = Field(default=15.0, gt=0, le=60)
+    """Time limit for one request to a webhook endpoint."""
+    webhook_retry_wait: float = Field(default=5.0, gt=0)
+    """Seconds between the first two attempts of a delivery. Each further wait is four times as long, up to 4 hours."""
+    session_link: str | None = None
+    """The address of a session in messages for people, with `{session_id}`. Default: messages have no link."""
     search_provider: Literal["searxng", "brave"] | None = None
     """The search engine behind web_search. The API and the workers must have the same value; without one, the API
     refuses agents that use web_search."""
@@ -316,6 +330,14 @@ class Settings(BaseSettings, RequestLimits):
     @property
     def mcp_allowed(self) -> tuple[str, ...]:
         return tuple(entry.strip() for entry in self.mcp_allow.split(",") if entry.strip())
+
+    @property
+    def webhook_access(self) -> WebhookAccess:
+        return WebhookAccess(AddressPolicy(self.webhook_allowed), allow_http=self.webhook_http)
+
+    @property
+    def webhook_allowed(self) -> tuple[str, ...]:
+        return tuple(entry.strip() for entry in self.webhook_allow.split(",") if entry.strip())
 
     @property
     def hook_network(self) -> Network:
@@ -370,13 +392,24 @@ class Settings(BaseSettings, RequestLimits):
 
     @model_validator(mode="after")
     def _check_allowed_hosts(self) -> "Settings":
-        for name, entries in (("WEB", self.web_allowed), ("MCP", self.mcp_allowed)):
+        allowed = {"WEB": self.web_allowed, "MCP": self.mcp_allowed, "WEBHOOK": self.webhook_allowed}
+        for name, entries in allowed.items():
             for entry in entries:
                 if not _is_network(entry) and not _HOST_PATTERN.fullmatch(entry):
                     raise ValueError(
                         f"FOOTPLATE_{name}_ALLOW contains {entry!r}, which is not a host name, address or network. "
                         "Examples: wiki.internal, 10.1.2.3, 10.1.0.0/16."
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _check_session_link(self) -> "Settings":
+        link = self.session_link
+        if link is not None and (not link.startswith(("https://", "http://")) or "{session_id}" not in link):
+            raise ValueError(
+                f"FOOTPLATE_SESSION_LINK is {link!r}, which is not the address of a session. "
+                "Example: https://footplate.example.com/sessions/{session_id}"
+            )
         return self
 
     @model_validator(mode="after")

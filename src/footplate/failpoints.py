@@ -31,6 +31,7 @@ PACK_POINTS: Final = ("packs_merging", "packs_merged")
 
 API_POINTS: Final = ("before_answer",)
 DELIVERY_POINTS: Final = ("before_ref", "after_ref")
+WEBHOOK_POINTS: Final = ("webhook_sent",)
 
 # Failpoints of retention and deletion.
 ARCHIVE_POINTS: Final = (

@@ -10,7 +10,12 @@ from tests.compat import probes
 
 from footplate.stack import Stack
 
-_SETTINGS = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
+_SETTINGS = {
+    "FOOTPLATE_MCP_ALLOW": "127.0.0.1",
+    "FOOTPLATE_WEB_ALLOW": "127.0.0.1",
+    "FOOTPLATE_WEBHOOK_ALLOW": "127.0.0.1",
+    "FOOTPLATE_WEBHOOK_HTTP": "true",
+}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -16,6 +16,7 @@ from anthropic.resources.beta.environments import AsyncEnvironments, AsyncWork
 from anthropic.resources.beta.files import AsyncFiles
 from anthropic.resources.beta.sessions import AsyncEvents, AsyncResources, AsyncSessions, AsyncThreads
 from anthropic.resources.beta.sessions.threads import AsyncEvents as AsyncThreadEvents
+from anthropic.resources.beta.webhooks import AsyncWebhooks
 from anthropic.types.beta import BetaEnvironment, BetaFileMetadata, BetaManagedAgentsAgent, BetaManagedAgentsSession
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import BaseModel
@@ -31,6 +32,7 @@ RESOURCES: Final[Mapping[str, Any]] = {
     "sessions.resources": AsyncResources,
     "sessions.threads": AsyncThreads,
     "sessions.threads.events": AsyncThreadEvents,
+    "webhooks": AsyncWebhooks,
 }
 RESPONSES: Final[Mapping[str, type[BaseModel]]] = {
     "Agent": BetaManagedAgentsAgent,

@@ -37,7 +37,10 @@ _REFUSALS: Final = (
 )
 
 
-_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
+_SETTINGS: Final = {
+    **dict.fromkeys(("FOOTPLATE_MCP_ALLOW", "FOOTPLATE_WEB_ALLOW", "FOOTPLATE_WEBHOOK_ALLOW"), "127.0.0.1"),
+    "FOOTPLATE_WEBHOOK_HTTP": "true",
+}
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature

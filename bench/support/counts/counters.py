@@ -32,7 +32,10 @@ Counts = dict[str, dict[str, int]]
 _MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTILINE)
 _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)", re.DOTALL)
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
-_PERIODIC: Final = {"deferred_turns", "expire_feed", "heads", "limits", "number_backlog", "renew_lease"}
+_PERIODIC: Final = {
+    *("deferred_turns", "expire_feed", "heads", "limits", "number_backlog", "renew_lease"),
+    *("webhook_organisations", "webhooks_to_wake", "delete_old_webhook_secrets", "expire_webhooks"),
+}
 """Statements that run every few seconds, whatever sessions do."""
 _TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals", "feed", "feed_pending")
 _UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from typer.main import get_command
 
 from bench.support.command_server import CommandServer
-from bench.support.organisation_isolation import SKIPPED_STEP, Ids
+from bench.support.organisation_isolation import SKIPPED_STEP, Ids, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
@@ -24,14 +24,15 @@ _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
     *("next", "play", "pause"),
     *("end", "archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
-    *("members disable", "members enable", "api-keys revoke"),
+    *("members disable", "members enable", "api-keys revoke", "webhooks rm"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset(
     {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "steps retry", "next", "batch retry"}
+    | {"webhooks test"}
 )
-"""Commands that need more than the session has: a project, Claude Code, or a step in the right state. They may fail
-with an error of their own."""
+"""Commands that need more than the session has: a project, Claude Code, a step in the right state, or a server that
+listens. They may fail with an error of their own."""
 
 
 @dataclass(slots=True)
@@ -210,6 +211,15 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "teams remove-member": [ids["team_id"], ids["member_id"]],
         "limits set": ["sessions", "1000000"],
         "limits unset": ["stored_bytes"],
+        "webhooks ls": [],
+        "webhooks create": [new_webhook_url(), "--session", session],
+        "webhooks show": [ids["endpoint_id"]],
+        "webhooks update": [ids["endpoint_id"], "--ordered"],
+        "webhooks rotate": [ids["endpoint_id"]],
+        "webhooks test": [ids["endpoint_id"]],
+        "webhooks deliveries": [ids["endpoint_id"]],
+        "webhooks replay": [ids["endpoint_id"], ids["delivery_id"]],
+        "webhooks rm": [ids["endpoint_id"]],
         "share": [session, "--visibility", "organisation"],
         "audit ls": [],
         "audit export": [],

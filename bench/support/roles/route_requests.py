@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import QUESTION_TEXT, SKIPPED_STEP, Ids, build_job
+from bench.support.organisation_isolation import QUESTION_TEXT, SKIPPED_STEP, Ids, build_job, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
@@ -25,7 +25,7 @@ _REFUSAL: Final = {
 }
 """What the message of a refusal contains."""
 _HIDDEN_WITH_SESSION: Final = frozenset(
-    {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id"}
+    {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id", "endpoint_id"}
 )
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
@@ -212,6 +212,8 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/sessions/{session_id}/steps": {"steps": [SKIPPED_STEP]},
         "POST /v1/sessions/{session_id}/steps/{step_id}/move": {"before": None},
         "POST /v1/session_batches": {"requests": [build_job(ids)]},
+        "POST /v1/webhook_endpoints": {"url": new_webhook_url()},
+        "POST /v1/webhook_endpoints with session_id": {"url": new_webhook_url(), "session_id": ids["session_id"]},
         "POST /v1/sessions/{session_id}/resources": {"type": "file", "file_id": ids["file_id"]},
     }
     return fields.get(str(case), {})

@@ -279,6 +279,17 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "requires the role admin",
     ),
+    **dict.fromkeys(
+        (
+            "POST /v1/webhook_endpoints",
+            "POST /v1/webhook_endpoints/{endpoint_id}",
+            "DELETE /v1/webhook_endpoints/{endpoint_id}",
+            "POST /v1/webhook_endpoints/{endpoint_id}/rotate_secret",
+            "POST /v1/webhook_endpoints/{endpoint_id}/test",
+            "POST /v1/webhook_endpoints/{endpoint_id}/deliveries/{delivery_id}/replay",
+        ),
+        "only sends events, and nothing is read from the response",
+    ),
     "POST /v1/policies/import": "reads rules and stores nothing",
     "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",
 }

@@ -26,6 +26,7 @@ from footplate.api.routes import (
     teams,
     unsupported,
     usage,
+    webhooks,
     workspaces,
 )
 from footplate.api.routes.session import (
@@ -89,6 +90,7 @@ def create_app(services: ApiServices) -> FastAPI:
             api_keys,
             limits,
             feed,
+            webhooks,
         ),
         health,
         unsupported,

@@ -12,10 +12,12 @@ from footplate.api.watched_sessions import WatchedSessions
 from footplate.domain.agents.environment_config import Backend
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes
+from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitGuard
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import (
     Diffs,
@@ -29,6 +31,7 @@ from footplate.domain.ports.api import (
 )
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
+from footplate.domain.ports.webhooks import WebhookNotifier
 from footplate.domain.projects.allowed_directories import AllowedRoots
 
 MAX_FILE_BYTES: Final = 64_000_000
@@ -45,6 +48,8 @@ class ApiServices:
     notifier: Notifier
     tails: EventStreams
     feeds: FeedStreams
+    webhooks: WebhookNotifier
+    """Wakes webhook endpoints after a change to one of them."""
     keys: Keys
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""
@@ -61,6 +66,8 @@ class ApiServices:
     """The harness of an agent that chooses none."""
     prewarmed_harnesses: frozenset[str] = frozenset()
     """Harnesses that workers prewarm as soon as a session is created."""
+    webhook_access: WebhookAccess = field(default_factory=lambda: WebhookAccess(AddressPolicy()))
+    """URLs that may receive webhooks."""
     hook_access: HookAccess = field(default_factory=HookAccess)
     """Hosts that HTTP hooks may call."""
     has_search: bool = False

@@ -111,6 +111,10 @@ def _api_keys(profile: str | None) -> Sequence[Item]:
     return [(item["id"], f"{item['member_name']} {item['name']}") for item in _fetch_items("/v1/api_keys", profile)]
 
 
+def _webhooks(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["url"])) for item in _fetch_items("/v1/webhook_endpoints", profile)]
+
+
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
         known = server_profiles.load_config().profiles
@@ -196,6 +200,10 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("members roles", "members disable", "members enable"), _members),
     **dict.fromkeys(("teams add-member", "teams remove-member"), _teams),
     **dict.fromkeys(("api-keys rotate", "api-keys revoke"), _api_keys),
+    **dict.fromkeys(
+        tuple(f"webhooks {each}" for each in ("show", "update", "rm", "rotate", "test", "deliveries", "replay")),
+        _webhooks,
+    ),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),
 }

@@ -39,6 +39,7 @@ from footplate.client.response_models import (
     Usage,
 )
 from footplate.client.steps import Playback, Step
+from footplate.client.webhooks import WebhookDelivery, WebhookEndpoint
 
 
 class RunResult(BaseModel):
@@ -399,6 +400,10 @@ SCHEMAS: Final[dict[str, Any]] = {
     "team": Team | ErrorAnswer,
     "api-keys": list[ApiKey] | ErrorAnswer,
     "api-key": ApiKey | ErrorAnswer,
+    "webhooks": list[WebhookEndpoint] | ErrorAnswer,
+    "webhook": WebhookEndpoint | ErrorAnswer,
+    "webhook-deliveries": list[WebhookDelivery] | ErrorAnswer,
+    "webhook-delivery": WebhookDelivery | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
     "questions": list[Question] | ErrorAnswer,
     "question": Question | ErrorAnswer,

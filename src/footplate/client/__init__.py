@@ -59,6 +59,7 @@ from footplate.client.response_models import (
     Workspace,
 )
 from footplate.client.steps import Playback, Step, StepResult
+from footplate.client.webhooks import WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "Agent",
@@ -110,5 +111,7 @@ __all__ = [
     "Unauthenticated",
     "Unreachable",
     "Usage",
+    "WebhookDelivery",
+    "WebhookEndpoint",
     "Workspace",
 ]

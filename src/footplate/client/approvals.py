@@ -1,11 +1,15 @@
-"""Client methods for approvals: list tool calls that wait for approval, across all sessions, and allow or deny them."""
+"""Client methods for approvals and questions: list the tool calls and questions that wait for a person, across all
+sessions, and decide or answer them.
+"""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from footplate.client.pagination import Pages, drop_none
-from footplate.client.response_models import Approval, Event
+from footplate.client.response_models import Approval, Event, Question
 from footplate.client.transport import Transport
+
+Reply: TypeAlias = Mapping[str, str | list[str]]
 
 
 class Approvals:
@@ -40,4 +44,21 @@ class Approvals:
             **drop_none(**fields),
         }
         response = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [decision]})
+        return Event.model_validate(response["data"][0])
+
+
+class Questions:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, *, limit: int | None = None, session_id: str | None = None) -> Pages[Question]:
+        """Lists pending questions, oldest first."""
+        return Pages(self._transport, "/v1/questions", Question, {"limit": limit, "session_id": session_id})
+
+    async def retrieve(self, event_id: str) -> Question:
+        return Question.model_validate(await self._transport.get(f"/v1/questions/{event_id}"))
+
+    async def send_reply(self, event_id: str, reply: Reply) -> Event:
+        """Answers a question. `reply` has, for each question's text, a label, a list of labels or a free text."""
+        response = await self._transport.post(f"/v1/questions/{event_id}/answer", {"answers": {**reply}})
         return Event.model_validate(response["data"][0])

@@ -4,17 +4,17 @@ from typing import Self
 
 import httpx2
 
-from footplate.client.approvals import Approvals
+from footplate.client.approvals import Approvals, Questions
 from footplate.client.audit import Audit
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
-from footplate.client.questions import Questions
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.steps import Steps
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
+from footplate.client.webhooks import Webhooks
 
 
 class AsyncFootplate:
@@ -57,6 +57,7 @@ class AsyncFootplate:
         self.policies = Policies(self._transport)
         self.files = Files(self._transport)
         self.events = Events(self._transport)
+        self.webhooks = Webhooks(self._transport)
 
     async def __aenter__(self) -> Self:
         return self

@@ -30,6 +30,8 @@ TEAM: Final = "team"
 STEP: Final = "step"
 GROUP: Final = "sgrp"
 BATCH: Final = "sbat"
+WEBHOOK: Final = "whep"
+WEBHOOK_DELIVERY: Final = "whdl"
 
 
 def new_id(prefix: str) -> str:

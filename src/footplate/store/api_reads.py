@@ -17,6 +17,7 @@ from footplate.domain.files.uploaded_files import StoredFile
 from footplate.domain.organisations.members import ApiKey, Member, Team
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import ViewFilter
+from footplate.domain.organisations.webhooks import DeliveryStatus, WebhookDelivery, WebhookEndpoint
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
 from footplate.domain.policy.permissions import OrganisationPolicy
@@ -37,7 +38,7 @@ from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import files, members, policies, policy_replay, projects
+from footplate.store.resources import files, members, policies, policy_replay, projects, webhooks
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -154,6 +155,33 @@ class ApiReads:
 
     async def api_keys(self, principal: Principal, page: Page) -> Sequence[ApiKey]:
         return await self._fetch_page(members.load_key, "api_keys", principal, page)
+
+    async def webhook_endpoint(self, principal: Principal, endpoint_id: str) -> WebhookEndpoint:
+        audiences = ViewFilter.of(principal).audiences
+        return await self._fetch_one(
+            *(webhooks.load_endpoint, "webhook endpoint", endpoint_id, "webhook_endpoint"),
+            *(endpoint_id, principal.organisation, audiences),
+        )
+
+    async def webhook_endpoints(
+        self, principal: Principal, page: Page, *, session_id: str | None = None
+    ) -> Sequence[WebhookEndpoint]:
+        where = {"s.session_id": session_id} if session_id else {}
+        return await self._fetch_page(webhooks.load_endpoint, "webhook_endpoints", principal, page, where)
+
+    async def webhook_delivery(self, principal: Principal, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
+        await self.webhook_endpoint(principal, endpoint_id)
+        return await self._fetch_one(
+            *(webhooks.load_delivery, "delivery", delivery_id, "webhook_delivery"),
+            *(delivery_id, endpoint_id, principal.organisation),
+        )
+
+    async def webhook_deliveries(
+        self, principal: Principal, endpoint_id: str, page: Page, *, status: DeliveryStatus | None = None
+    ) -> Sequence[WebhookDelivery]:
+        await self.webhook_endpoint(principal, endpoint_id)
+        where = {"s.endpoint_id": endpoint_id, **({"s.status": status.value} if status else {})}
+        return await self._fetch_page(webhooks.load_delivery, "webhook_deliveries", principal, page, where)
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         return await self._fetch_one(

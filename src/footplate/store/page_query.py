@@ -34,6 +34,8 @@ _SELECTS: Final = {
     " from api_keys k join principals p on p.id = k.principal) s",
     "batches": SQL["batch"].partition("\nwhere s.id")[0],
     "workspaces": "select s.* from workspaces s",
+    "webhook_endpoints": "select s.* from (select e.*, null::timestamptz as archived_at from webhook_endpoints e) s",
+    "webhook_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from webhook_deliveries d) s",
     "sessions": SQL["session"].removesuffix("where s.id = $1 and s.organisation = $2"),
 }
 _VISIBLE: Final = "(coalesce(v.owner, v.principal) = any({0}) or v.visible_to = any({0}))"
@@ -49,6 +51,8 @@ _AUDIENCE_CONDITIONS: Final = {
     # Entries of a session that was deleted stay visible if all members could see it.
     "audit": _AUDIT_CONDITION,
     "files": "(s.session_id is null or s.owner = any({0}) or s.visible_to = any({0}))",
+    # Only administrators see the endpoints of the whole organisation.
+    "webhook_endpoints": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
 }
 _PROJECT_CONDITIONS: Final = {
     "sessions": _IN_PROJECTS.replace("v.", "s."),

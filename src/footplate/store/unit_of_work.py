@@ -50,7 +50,7 @@ from footplate.store.log.session_ending import (
 )
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
-from footplate.store.resources import files, members, policies, projects
+from footplate.store.resources import files, members, policies, projects, webhooks
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.session_deletion import delete_session_rows
 
@@ -106,6 +106,7 @@ class UnitOfWork(
     files.FileUnitOfWork,
     policies.PolicyUnitOfWork,
     members.MemberUnitOfWork,
+    webhooks.WebhookUnitOfWork,
     BatchUnitOfWork,
 ):
     def __init__(

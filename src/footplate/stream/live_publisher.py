@@ -7,7 +7,7 @@ that do not fit into the queue or cannot be sent are dropped. Every reader notic
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from types import TracebackType
 from typing import Final, Self
@@ -31,11 +31,21 @@ _SEND_SECONDS: Final = 2 * redis_connections.COMMAND_SECONDS
 class LivePublisher:
     """Publishes entries in order. There is one instance per process."""
 
-    def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES, watched_feeds: WatchedFeeds | None = None) -> None:
-        """`watched_feeds`: only their readers are notified of changes. None: those of every feed."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        max_bytes: int = _QUEUE_BYTES,
+        watched_feeds: WatchedFeeds | None = None,
+        on_change: Callable[[str], None] | None = None,
+    ) -> None:
+        """`watched_feeds`: only their readers are notified of changes. None: those of every feed. `on_change` is called
+        with the organisation of each change. It must be quick and must not raise.
+        """
         self._redis = redis_connections.create_command_client(url)
         self._max_bytes = max_bytes
         self._watched_feeds = watched_feeds
+        self._on_change = on_change
         self._queue: deque[tuple[Sequence[RedisCommand], int, float]] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
@@ -71,14 +81,19 @@ class LivePublisher:
     def notify_feed(self, organisation: str) -> None:
         """Notifies the readers of the organisation's feed of a change without an event, such as a new session."""
         self.enqueue((("PUBLISH", redis_keys.feed_channel(organisation), ""),))
+        if self._on_change is not None:
+            self._on_change(organisation)
 
     def feed_commands(self, organisation: str, items: Sequence[PublishedItem]) -> Sequence[RedisCommand]:
         """Returns the command that notifies the readers of the organisation's feed, if there are any and one of the
         events is a change.
         """
-        if self._watched_feeds is not None and not self._watched_feeds.is_watched(organisation):
+        is_watched = self._watched_feeds is None or self._watched_feeds.is_watched(organisation)
+        if not (is_watched or self._on_change) or not live_entry_codec.has_change(items):
             return ()
-        return (("PUBLISH", redis_keys.feed_channel(organisation), ""),) if live_entry_codec.has_change(items) else ()
+        if self._on_change is not None:
+            self._on_change(organisation)
+        return (("PUBLISH", redis_keys.feed_channel(organisation), ""),) if is_watched else ()
 
     def enqueue(self, commands: Sequence[RedisCommand]) -> bool:
         """Queues commands that belong together. Returns False if the queue is full."""

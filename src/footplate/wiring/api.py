@@ -22,7 +22,9 @@ from footplate.domain.ports.engine import Waker
 from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.wake_sessions import wake_sessions
+from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
@@ -33,6 +35,7 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
+from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
@@ -83,9 +86,11 @@ async def run(settings: Settings) -> None:
         await check_redis(settings)
         temporal = await connect_temporal(settings)
         waker = TemporalWaker(temporal, settings)
-        live = await exits.enter_async_context(LivePublisher(settings.redis_url))
         nudger = NudgeSender(settings.redis_url)
         exits.push_async_callback(nudger.aclose)
+        webhooks = EndpointWaker(Webhooks(database), TemporalWebhookSignals(temporal, settings), nudge=nudger.nudge)
+        await exits.enter_async_context(webhooks.running())
+        live = await exits.enter_async_context(LivePublisher(settings.redis_url, on_change=webhooks.notify_change))
         objects = await open_objects(settings)
         redis = redis_connections.create_command_client(settings.redis_url)
         exits.push_async_callback(redis.aclose)
@@ -112,6 +117,8 @@ async def run(settings: Settings) -> None:
             ),
             tails=hub,
             feeds=feeds,
+            webhooks=webhooks,
+            webhook_access=settings.webhook_access,
             keys=ApiKeys(database),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),

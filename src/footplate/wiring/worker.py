@@ -5,11 +5,13 @@ import resource
 import signal
 import socket
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import structlog
 from pydantic import SecretStr
+from temporalio.client import Client
 
 from footplate.config import Settings
 from footplate.domain import ids
@@ -24,10 +26,15 @@ from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker
+from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
+from footplate.engine.temporal.webhook_workflow import WebhookActivities
 from footplate.engine.temporal.worker import run_worker
 from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
 from footplate.engine.warm.prewarming import Prewarmer
 from footplate.engine.warm.warm_pool import WarmPool
+from footplate.engine.webhooks.delivery_runner import WebhookRunner
+from footplate.engine.webhooks.endpoint_waker import ENDPOINTS_CHANGED, EndpointWaker
+from footplate.engine.webhooks.http_sender import WebhookSender
 from footplate.engine.worker_lease import WorkerLease
 from footplate.environments.reaper.periodic_reaper import PeriodicReaper
 from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
@@ -36,12 +43,13 @@ from footplate.gate.turn_gate import TurnGateFactory
 from footplate.harness import registry
 from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
+from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
 from footplate.store.log.deferred_turns import DeferredTurns
-from footplate.store.log.feed import FeedExpiry
+from footplate.store.log.feed import Feed, FeedExpiry
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.files.file_snapshots import SnapshotHistory
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore
@@ -52,6 +60,7 @@ from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.resources.session_outputs import OutputRoom
+from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import IdleSessionEnding, SessionExpiry
@@ -149,7 +158,10 @@ async def run(settings: Settings) -> None:
             harness=harnesses.get,
             deadline=lambda: lease.deadline,
         )
-        live = await exits.enter_async_context(LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds))
+        webhook_waker = await _start_webhook_waker(settings, database, client, nudges, exits)
+        live = await exits.enter_async_context(
+            LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds, on_change=webhook_waker.notify_change)
+        )
         child_cancellation = _create_child_cancellation(
             settings, GroupCancellation(database, objects), waker, live, exits
         )
@@ -217,9 +229,12 @@ async def run(settings: Settings) -> None:
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
             child_cancellation,
+            webhook_waker,
+            WebhookExpiry(database, settings.retention_feed),
         )
-        chores = (deletions, retention, idle_ending, expiry, FileCleanup(database, objects))
-        sweep = SweepActivities(leases, waker, chores, urgent=urgent)
+        sweep = SweepActivities(
+            leases, waker, (deletions, retention, idle_ending, expiry, FileCleanup(database, objects)), urgent=urgent
+        )
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()
@@ -229,6 +244,7 @@ async def run(settings: Settings) -> None:
             TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
             sweep,
             stop,
+            webhooks=_create_webhook_activities(settings, database, objects, exits),
         )
 
 
@@ -249,6 +265,30 @@ def _create_output_directories(
     )
     room = OutputRoom(database, limits)
     return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
+
+
+async def _start_webhook_waker(
+    settings: Settings, database: Database, client: Client, nudges: NudgeListener, exits: AsyncExitStack
+) -> EndpointWaker:
+    waker = EndpointWaker(Webhooks(database), TemporalWebhookSignals(client, settings))
+    await exits.enter_async_context(waker.running())
+    exits.enter_context(nudges.watch(ENDPOINTS_CHANGED, waker.refresh_soon))
+    return waker
+
+
+def _create_webhook_activities(
+    settings: Settings, database: Database, objects: Objects, exits: AsyncExitStack
+) -> WebhookActivities:
+    sender = WebhookSender(settings.webhook_access, max_seconds=settings.webhook_seconds)
+    exits.push_async_callback(sender.aclose)
+    runner = WebhookRunner(
+        Webhooks(database),
+        Feed(database, ApiReads(database, objects).positions),
+        sender,
+        first_retry_wait=timedelta(seconds=settings.webhook_retry_wait),
+        session_link=settings.session_link,
+    )
+    return WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
 
 
 def _create_child_cancellation(

@@ -75,6 +75,10 @@ COMMANDS = [
     *(("teams", name) for name in ("ls", "create", "add-member", "remove-member")),
     *(("limits", name) for name in ("set", "unset")),
     *(("api-keys", name) for name in ("create", "ls", "rotate", "revoke")),
+    *(
+        ("webhooks", name)
+        for name in ("ls", "create", "show", "update", "rm", "rotate", "test", "deliveries", "replay")
+    ),
     *(("policy", name) for name in ("explain", "replay")),
     *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
@@ -117,6 +121,7 @@ async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:
         ("run", "--visibility", "private", "--team", "web", "x"),
         ("run", "--session", "sesn_1", "--visibility", "private", "x"),
         ("api-keys", "create", "--name", "x", "--project", "site"),
+        ("webhooks", "update", "whep_1", "--event", "session.created", "--all-events"),
         ("export", "sesn_1"),
         ("export", "sesn_1", "--branch", "x", "--patch", "y"),
         ("config", "set", "colour", "red"),

@@ -32,7 +32,7 @@ def _feed(cell: Cell) -> Feed:
     return Feed(cell.database, cell.reads.positions)
 
 
-async def _read(cell: Cell, principal: Principal, after: int = 0) -> Sequence[FeedChange]:
+async def read_feed(cell: Cell, principal: Principal, after: int = 0) -> Sequence[FeedChange]:
     feed = _feed(cell)
     await feed.number_changes([principal.organisation])
     return await feed.read_changes(principal.organisation, after, ALL)
@@ -64,7 +64,7 @@ async def test_a_session_reports_its_changes_in_order(cell: Cell, principal: Pri
     claim = await cell.claim(session_id, principal)
     await cell.turns.append(claim, [events.message("Not a change."), ASK, custom_tool_call()])
     await cell.turns.finish(claim, COMPLETED)
-    changes = await _read(cell, principal)
+    changes = await read_feed(cell, principal)
     assert _types(changes) == [
         "session.created",
         "session.status_running",
@@ -80,7 +80,7 @@ async def test_a_session_reports_its_changes_in_order(cell: Cell, principal: Pri
         "session_position": log[ASK.id].seq,
         "session_title": None,
     }
-    assert [await _read(cell, principal, after) for after in range(6)] == [changes[after:] for after in range(6)]
+    assert [await read_feed(cell, principal, after) for after in range(6)] == [changes[after:] for after in range(6)]
 
 
 async def test_the_triggers_choose_the_same_events_as_the_domain(cell: Cell, principal: Principal) -> None:
@@ -89,7 +89,7 @@ async def test_the_triggers_choose_the_same_events_as_the_domain(cell: Cell, pri
     bodies: list[dict[str, str]] = [{}, {"evaluated_permission": "ask"}, {"evaluated_permission": "allow"}]
     new = [Event(event_type, {**body}) for event_type in event_types for body in bodies]
     await append_events(cell, principal, session_id, *new)
-    found = [change.event.event.id for change in await _read(cell, principal) if change.event]
+    found = [change.event.event.id for change in await read_feed(cell, principal) if change.event]
     # A deletion is reported when the session's row is deleted.
     assert found[1:] == [
         event.id for event in new if is_change(event.type, event.body) and event.type != "session.deleted"
@@ -103,7 +103,7 @@ async def test_a_later_commit_has_a_higher_position(cell: Cell, principal: Princ
     """
     first, second = await cell.session(principal), await cell.session(principal)
     feed = _feed(cell)
-    seen = [change.position for change in await _read(cell, principal)]
+    seen = [change.position for change in await read_feed(cell, principal)]
     insert = (
         "insert into events (session_id, seq, organisation, event_id, type, body, entries) "
         "values ($1, $2, $3, $4, 'session.error', '{}', 0)"
@@ -140,7 +140,7 @@ async def test_concurrent_writers_and_numberers_skip_and_repeat_nothing(cell: Ce
     async def read(changes: list[FeedChange]) -> None:
         while True:
             is_last = not writing
-            changes += await _read(cell, principal, changes[-1].position if changes else 0)
+            changes += await read_feed(cell, principal, changes[-1].position if changes else 0)
             if is_last:
                 return
 
@@ -167,7 +167,7 @@ async def test_rows_of_a_session_are_numbered_by_seq_whatever_order_they_were_in
             session_id,
             principal.organisation,
         )
-    assert [change.event.seq for change in await _read(cell, principal) if change.event] == list(range(10))
+    assert [change.event.seq for change in await read_feed(cell, principal) if change.event] == list(range(10))
 
 
 async def test_a_rolled_back_change_is_not_reported(cell: Cell, principal: Principal) -> None:
@@ -175,7 +175,7 @@ async def test_a_rolled_back_change_is_not_reported(cell: Cell, principal: Princ
     cell.database.lose_next_commit = True
     with pytest.raises(Exception, match="database"):
         await append_events(cell, principal, session_id, events.status_running())
-    assert _types(await _read(cell, principal)) == ["session.created"]
+    assert _types(await read_feed(cell, principal)) == ["session.created"]
 
 
 async def test_of_a_deleted_session_only_its_deletion_remains(cell: Cell, principal: Principal) -> None:
@@ -183,7 +183,7 @@ async def test_of_a_deleted_session_only_its_deletion_remains(cell: Cell, princi
     await append_events(cell, principal, session_id, events.status_idle({"type": "end_turn"}))
     async with cell.units.unit(principal, None) as unit:
         deleted = await unit.delete_session(principal, session_id)
-    gone = await _read(cell, principal)
+    gone = await read_feed(cell, principal)
     assert _types(gone) == ["session.created", None, "session.deleted"]
     assert [change.audience is None for change in gone] == [True, True, False]
     assert gone[-1].event is not None
@@ -197,16 +197,16 @@ async def test_an_expired_session_is_reported_as_deleted(cell: Cell, principal: 
     session = await create_archivable_session(cell, principal, 1)
     await session.make_old()
     await SessionExpiry(cell.database, INACTIVE_AFTER)._handle_if_due(principal.organisation, session.id)
-    last = (await _read(cell, principal))[-1]
+    last = (await read_feed(cell, principal))[-1]
     assert (_types([last]), last.session_id) == (["session.deleted"], session.id)
 
 
 async def test_changes_of_an_archived_session_are_read_from_its_archive(cell: Cell, principal: Principal) -> None:
     session = await create_archivable_session(cell, principal, 1)
-    before = await _read(cell, principal)
+    before = await read_feed(cell, principal)
     await session.archive()
     assert not await cell.rows("events", session.id)
-    assert [to_wire(change) for change in await _read(cell, principal)] == [to_wire(change) for change in before]
+    assert [to_wire(change) for change in await read_feed(cell, principal)] == [to_wire(change) for change in before]
 
 
 async def test_old_changes_are_deleted_from_the_start_of_the_feed(cell: Cell, principal: Principal) -> None:
@@ -232,7 +232,7 @@ async def test_old_changes_are_deleted_from_the_start_of_the_feed(cell: Cell, pr
     await FeedExpiry(cell.database, timedelta(seconds=0)).run()
     assert (await _feed(cell).number_changes([principal.organisation])) == {principal.organisation: 6}
     await append_events(cell, principal, session_id, events.status_running())
-    assert [change.position for change in await _read(cell, principal)] == [7]
+    assert [change.position for change in await read_feed(cell, principal)] == [7]
 
 
 @pytest.mark.requirement("O10")

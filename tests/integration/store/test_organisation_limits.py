@@ -25,6 +25,7 @@ from footplate.stream import redis_connections
 from footplate.wiring.organisation_limits import OrganisationLimitGuard
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, new_principal, tool_result_for
+from .test_feed import read_feed
 from .test_files import upload
 
 TURNS = LimitName.CONCURRENT_TURNS
@@ -131,6 +132,8 @@ async def test_a_turn_beyond_the_limit_waits_for_a_slot(cell: Cell, principal: P
         ORGANISATION,
     )
     assert after == before
+    reported = [each for each in await read_feed(cell, principal) if each.session_id == sessions[1]]
+    assert [each.event.event.type for each in reported if each.event] == ["session.created", "limit.reached"]
     activity = (await cell.reads.session(principal, sessions[1])).activity
     assert activity == Activity(ActivityState.QUEUED, StallReason.TURN_LIMIT)
     found = await leases.find_sessions_to_wake(older_than=0, lost_for=60, limit=1000)

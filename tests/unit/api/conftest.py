@@ -62,6 +62,7 @@ class Api:
                 notifier=self.notifier,
                 tails=self.tails,
                 feeds=self.feeds,
+                webhooks=self.world.webhooks,
                 keys=self.keys,
                 limit_guard=FakeLimitGuard(self.world.limits),
                 health=self.health,

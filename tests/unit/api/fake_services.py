@@ -47,6 +47,7 @@ from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
 from .fake_steps import FakeStepReads, FakeStepUnit, StepWorld
+from .fake_webhooks import FakeWebhookReads, FakeWebhookUnit, WebhookWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
@@ -78,6 +79,7 @@ class World:
     limits: LimitWorld = field(default_factory=LimitWorld)
     steps: StepWorld = field(default_factory=StepWorld)
     batches: BatchWorld = field(default_factory=BatchWorld)
+    webhooks: WebhookWorld = field(default_factory=WebhookWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -115,8 +117,9 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
+class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads):
     def __init__(self, world: World) -> None:
+        self.webhook_world = world.webhooks
         self.step_world = world.steps
         self.batch_world = world.batches
         self.member_world = world.members
@@ -288,13 +291,16 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit):
+class FakeUnit(
+    FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit, FakeWebhookUnit
+):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self.member_world = world.members
         self.limit_world = world.limits
         self.step_world = world.steps
         self.batch_world = world.batches
+        self.webhook_world = world.webhooks
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

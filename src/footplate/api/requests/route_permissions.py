@@ -1,9 +1,10 @@
 """The permission that each route requires. This is the only place where the API checks roles for a route. The table for
 users is in docs/identities.md.
 
-A request that reads requires `view`, and one that writes requires `operate`. The exceptions are listed here. Two routes
-check more themselves: sending events, where each kind of event has its own permission, and changing a project, where
-only its rules require `change_policy`.
+A request that reads requires `view`, and one that writes requires `operate`. The exceptions are listed here. Three
+routes check more themselves: sending events, where each kind of event has its own permission, changing a project,
+where only its rules require `change_policy`, and creating a webhook endpoint, which requires `manage_members` unless it
+is for one session.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,8 +25,11 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/projects"): (Permission.OPERATE, Permission.CHANGE_POLICY),
     ("POST", "/v1/projects/{project_id}"): (Permission.OPERATE, Permission.CHANGE_POLICY),
     ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
+    ("POST", "/v1/webhook_endpoints"): (Permission.OPERATE, Permission.MANAGE_MEMBERS),
 }
 _MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
+_OPERATOR_ROUTES: Final = ("/v1/webhook_endpoints",)
+"""Routes that need `operate` also for reading: the URL of an endpoint may contain a secret."""
 _RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/files")
 """The routes that an API key that is restricted to projects can use."""
 _RESTRICTED_KEY_READS: Final = (
@@ -44,7 +48,8 @@ def required_permissions(method: str, path: str) -> tuple[Permission, ...]:
     """Return the permissions of which a caller of the route needs one. `path` is the route's pattern."""
     if path.startswith(_MEMBER_ROUTES) or (path.startswith("/v1/teams") and method not in _READING_METHODS):
         return (Permission.MANAGE_MEMBERS,)
-    default = Permission.VIEW if method in _READING_METHODS else Permission.OPERATE
+    is_read = method in _READING_METHODS and not path.startswith(_OPERATOR_ROUTES)
+    default = Permission.VIEW if is_read else Permission.OPERATE
     return _EXCEPTIONS.get((method, path), (default,))
 
 

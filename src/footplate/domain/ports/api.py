@@ -26,6 +26,7 @@ from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
+from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
 from footplate.domain.sessions.ending import SessionEnd
@@ -206,6 +207,7 @@ class Reads(
     MemberReads,
     StepReads,
     BatchReads,
+    WebhookReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -239,7 +241,9 @@ class Reads(
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, Protocol):
+class UnitOfWork(
+    ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, WebhookUnit, Protocol
+):
     """One transaction of the API."""
 
     @property

@@ -15,6 +15,8 @@ from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Position
 
 SESSION_CREATED: Final = "session.created"
+LIMIT_REACHED: Final = "limit.reached"
+"""A turn waits because of a limit. It is a change without an event in the log."""
 _STATUS_PREFIX: Final = "session.status_"
 _TYPES: Final = frozenset(
     {

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 _STALE_AFTER: Final = timedelta(seconds=1)
 _RPC_TIMEOUT: Final = timedelta(seconds=5)
-_IMMEDIATELY: Final = timedelta(milliseconds=10)
+IMMEDIATELY: Final = timedelta(milliseconds=10)
 """Set explicitly, because Temporal's default delay grows with the number of attempts."""
 
 
@@ -51,16 +51,16 @@ class TurnActivities:
 
     async def _run_turn(self, session: SessionRef) -> bool:
         await _check_task_is_current()
-        async with self._heartbeat():
+        async with heartbeat(self._interval):
             try:
                 result = await self._run_to_end(session)
             except asyncio.CancelledError:
                 message = "The worker is stopping; another worker continues the turn."
-                raise _retryable_error(message, "handover", after=_IMMEDIATELY) from None
+                raise retryable_error(message, "handover", after=IMMEDIATELY) from None
             except Unavailable as error:
-                raise _retryable_error(error.message, error.code) from error
+                raise retryable_error(error.message, error.code) from error
         if isinstance(result, RetryTurn):
-            raise _retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
+            raise retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
         return result.has_more
 
     async def _run_to_end(self, session: SessionRef) -> TurnEnded | RetryTurn:
@@ -91,19 +91,22 @@ class TurnActivities:
         await asyncio.sleep(self._drain)
         turn.cancel()
 
-    @asynccontextmanager
-    async def _heartbeat(self) -> AsyncIterator[None]:
-        async def beat() -> None:
-            # The first heartbeat is delayed: most turns end before it, and each one is a write in Temporal's database.
-            while True:
-                await asyncio.sleep(self._interval)
-                activity.heartbeat()
 
-        task = asyncio.create_task(beat())
-        try:
-            yield
-        finally:
-            task.cancel()
+@asynccontextmanager
+async def heartbeat(interval: float) -> AsyncIterator[None]:
+    """Send heartbeats of the activity while the context is open."""
+
+    async def beat() -> None:
+        # The first heartbeat is delayed: most turns end before it, and each one is a write in Temporal's database.
+        while True:
+            await asyncio.sleep(interval)
+            activity.heartbeat()
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def _check_task_is_current() -> None:
@@ -121,10 +124,10 @@ async def _check_task_is_current() -> None:
         )
     except (RPCError, AsyncActivityCancelledError) as error:
         log.warning("rejected a stale task for a turn", action="turn.stale", workflow=info.workflow_id)
-        raise _retryable_error("Temporal has assigned this turn to another worker.", "stale") from error
+        raise retryable_error("Temporal has assigned this turn to another worker.", "stale") from error
 
 
-def _retryable_error(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
+def retryable_error(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
     """Build an error that Temporal retries, without a stack trace in the worker's log."""
     return ApplicationError(message, type=kind, next_retry_delay=after, category=ApplicationErrorCategory.BENIGN)
 

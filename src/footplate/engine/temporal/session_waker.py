@@ -18,7 +18,7 @@ from footplate.config import Settings
 from footplate.domain.errors import Unavailable
 from footplate.engine.temporal.workflows import PREPARE, WAKE, SessionInput, SessionWorkflow
 
-_RPC_TIMEOUT: Final = timedelta(seconds=5)
+RPC_TIMEOUT: Final = timedelta(seconds=5)
 
 
 def workflow_id(organisation: str, session_id: str) -> str:
@@ -36,21 +36,11 @@ class TemporalWaker:
         await self._signal(WAKE, organisation, session_id, ends_when_idle=ends_when_idle, priority=priority)
 
     async def wake_overdue(self, organisation: str, session_id: str, *, priority: int | None = None) -> bool:
-        policy = WorkflowIDConflictPolicy.USE_EXISTING
-        try:
-            found = await self._client.get_workflow_handle(workflow_id(organisation, session_id)).describe(
-                rpc_timeout=_RPC_TIMEOUT
-            )
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise Unavailable(f"Temporal does not respond: {error.message}") from error
-        else:
-            raw = found.raw_description
-            if raw.pending_activities or raw.HasField("pending_workflow_task"):
-                # Its turn waits for a worker, or ends now. If it ends without seeing the wake flag, the next sweep
-                # finds the session again.
-                return False
-            policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
+        policy = await find_replacement_policy(self._client, workflow_id(organisation, session_id))
+        if policy is None:
+            # Its turn waits for a worker, or ends now. If it ends without seeing the wake flag, the next sweep finds
+            # the session again.
+            return False
         # It may be the child of a session, which needs no workflow when it has ended.
         await self._signal(
             WAKE, organisation, session_id, ends_when_idle=True, priority=priority, conflict_policy=policy
@@ -83,7 +73,23 @@ class TemporalWaker:
                 id_conflict_policy=conflict_policy,
                 start_signal=name,
                 priority=Priority(priority_key=priority, fairness_key=organisation[:64]),
-                rpc_timeout=_RPC_TIMEOUT,
+                rpc_timeout=RPC_TIMEOUT,
             )
         except RPCError as error:
             raise Unavailable(f"Temporal does not respond: {error.message}") from error
+
+
+async def find_replacement_policy(client: Client, workflow_id: str) -> WorkflowIDConflictPolicy | None:
+    """Return how to start a workflow that is overdue: one that does nothing is replaced. None: a worker has its
+    activity or its next task, or will receive it.
+    """
+    try:
+        found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return WorkflowIDConflictPolicy.USE_EXISTING
+        raise Unavailable(f"Temporal does not respond: {error.message}") from error
+    raw = found.raw_description
+    if raw.pending_activities or raw.HasField("pending_workflow_task"):
+        return None
+    return WorkflowIDConflictPolicy.TERMINATE_EXISTING

@@ -1,7 +1,9 @@
 """The Temporal worker: receives turns from Temporal, runs them, and shuts down gracefully."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from typing import Final
 
 import structlog
 from temporalio.client import Client
@@ -10,20 +12,31 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from footplate.config import Settings
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.sweep_schedule import SweepSchedule
+from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow, webhook_queue
 from footplate.engine.temporal.workflows import SessionWorkflow, SweepWorkflow
 
 log = structlog.get_logger(__name__)
 
+_MAX_ENDPOINTS: Final = 20
+"""The number of webhook endpoints that a worker serves at the same time."""
+_WEBHOOK_DRAIN: Final = timedelta(seconds=1)
+
 
 async def run_worker(
-    client: Client, settings: Settings, turns: TurnActivities, sweep: SweepActivities, stop: asyncio.Event
+    client: Client,
+    settings: Settings,
+    turns: TurnActivities,
+    sweep: SweepActivities,
+    stop: asyncio.Event,
+    *,
+    webhooks: WebhookActivities | None = None,
 ) -> None:
     schedule = SweepSchedule(client, settings)
     await schedule.create_or_repair()
     worker = Worker(
         client,
         task_queue=settings.task_queue,
-        workflows=[SessionWorkflow, SweepWorkflow],
+        workflows=[SessionWorkflow, SweepWorkflow, WebhookWorkflow],
         activities=[turns.run_turn, turns.prepare, sweep.sweep],
         # The workflows do no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
@@ -35,7 +48,10 @@ async def run_worker(
         max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
         graceful_shutdown_timeout=timedelta(seconds=settings.drain),
     )
-    async with worker:
+    async with AsyncExitStack() as exits:
+        if webhooks is not None:
+            await exits.enter_async_context(create_webhook_worker(client, settings, webhooks))
+        await exits.enter_async_context(worker)
         log.info("worker ready", action="worker.ready", queue=settings.task_queue)
         repairing = asyncio.create_task(schedule.keep_repaired(), name="sweep-schedule")
         try:
@@ -43,3 +59,16 @@ async def run_worker(
         finally:
             repairing.cancel()
         log.info("worker stopping", action="worker.stopping")
+
+
+def create_webhook_worker(client: Client, settings: Settings, webhooks: WebhookActivities) -> Worker:
+    """The activities of webhooks have their own queue and slots, so that an endpoint that hangs delays no turn."""
+    return Worker(
+        client,
+        task_queue=webhook_queue(settings.task_queue),
+        activities=[webhooks.deliver],
+        max_concurrent_activities=_MAX_ENDPOINTS,
+        max_concurrent_activity_task_polls=1,
+        max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
+        graceful_shutdown_timeout=_WEBHOOK_DRAIN,
+    )

@@ -73,8 +73,13 @@ where a.organisation = $1
 group by t.principal, own.priority
 
 -- name: defer_turn
--- The wake flag stays set. The sweep ignores the session, and the next free slot wakes it.
-update session_heads set deferred = $2 where session_id = $1 and status = 'idle' and wake
+-- The wake flag stays set. The sweep ignores the session, and the next free slot wakes it. The feed reports it.
+with deferred as (
+    update session_heads set deferred = $2 where session_id = $1 and status = 'idle' and wake
+    returning organisation, session_id, seq
+)
+insert into feed_pending (organisation, session_id, seq, type, event_id)
+select organisation, session_id, seq, 'limit.reached', 'sevt_' || replace(gen_random_uuid()::text, '-', '') from deferred
 
 -- name: deferred_turns
 -- The first ones of each organisation: by priority, then the oldest.

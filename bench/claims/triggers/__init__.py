@@ -1,0 +1,1 @@
+"""Claims about webhooks and other triggers."""

@@ -1,0 +1,1 @@
+"""A server that receives webhooks, and addresses at which none may arrive."""

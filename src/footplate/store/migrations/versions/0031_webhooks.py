@@ -1,0 +1,10 @@
+"""Webhook endpoints, and the deliveries to them."""
+
+from footplate.store.migrations.script import run_sql
+
+revision = "0031"
+down_revision = "0029"
+
+
+def upgrade() -> None:
+    run_sql("0031_webhooks.sql")
