@@ -30,6 +30,8 @@ TEAM: Final = "team"
 STEP: Final = "step"
 GROUP: Final = "sgrp"
 BATCH: Final = "sbat"
+DEPLOYMENT: Final = "depl"
+DEPLOYMENT_RUN: Final = "drun"
 
 
 def new_id(prefix: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import FrameType
 from typing import Final
 
@@ -19,11 +19,9 @@ from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.files.delivery import BranchTarget, Delivery, DeliveryResult
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.ports.api import AcceptedInputs
-from footplate.domain.ports.engine import Waker
 from footplate.engine.child_cancellation import ChildCancellation
+from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
-from footplate.engine.wake_sessions import wake_sessions
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
@@ -33,6 +31,7 @@ from footplate.store.log.files.deliverable_work import Deliveries
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
+from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
@@ -47,6 +46,7 @@ from footplate.telemetry import metrics
 from footplate.trees.delivery.merge_push_bundle import Deliverer
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
+from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
@@ -109,7 +109,7 @@ async def run(settings: Settings) -> None:
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
-            notifier=_Notifier(
+            notifier=ChangeNotifier(
                 live,
                 nudger,
                 waker,
@@ -119,6 +119,7 @@ async def run(settings: Settings) -> None:
             feeds=feeds,
             keys=ApiKeys(database),
             limit_guard=limit_guard,
+            schedules=DeploymentSchedules(temporal, settings, DeploymentScheduleStore(database)),
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
@@ -206,36 +207,6 @@ class _Server(uvicorn.Server):
         for hub in self._hubs:
             hub.end_streams()
         super().handle_exit(sig, frame)
-
-
-class _Notifier:
-    """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
-
-    def __init__(
-        self, live: LivePublisher, nudger: NudgeSender, waker: Waker, child_cancellation: ChildCancellation
-    ) -> None:
-        self._live = live
-        self._child_cancellation = child_cancellation
-        self._nudger = nudger
-        self._waker = waker
-
-    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
-        await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
-        if accepted.creates_session:
-            self._live.notify_feed(accepted.organisation)
-        if accepted.nudge:
-            await self._nudger.nudge(accepted.session_id)
-        if accepted.wake:
-            woken = [(accepted.organisation, accepted.session_id)]
-            await wake_sessions(self._waker, woken, ends_when_idle=accepted.ends_when_idle)
-        elif accepted.prepare:
-            with suppress(FootplateError):
-                await self._waker.prepare(accepted.organisation, accepted.session_id)
-        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=True)
-        if accepted.cancelled_group is not None:
-            await self._child_cancellation.cancel_group(accepted.cancelled_group)
-        if accepted.cancels_children:
-            await self._child_cancellation.cancel_children(accepted.session_id)
 
 
 class _Diffs:

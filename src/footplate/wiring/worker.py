@@ -22,6 +22,7 @@ from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.deployment_schedules import DeploymentActivities, DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.worker import run_worker
 from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
@@ -47,6 +48,8 @@ from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
+from footplate.store.resources.deployment_firing import DeploymentFirings
+from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
@@ -56,6 +59,7 @@ from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import IdleSessionEnding, SessionExpiry
 from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.session_existence import SessionRegistry
+from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
 from footplate.stream.session_cleanup import SessionCleaner
@@ -64,6 +68,7 @@ from footplate.trees.outputs.collection import HostOutputDirectories
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
+from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
 from footplate.wiring.shared_components import (
@@ -72,6 +77,7 @@ from footplate.wiring.shared_components import (
     create_data_directory,
     create_mirrors,
     freeze_loaded_objects,
+    get_allowed_roots,
     get_hook_access,
     open_database,
     open_objects,
@@ -144,9 +150,8 @@ async def run(settings: Settings) -> None:
             deadline=lambda: lease.deadline,
         )
         live = await exits.enter_async_context(LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds))
-        child_cancellation = _create_child_cancellation(
-            settings, GroupCancellation(database, objects), waker, live, exits
-        )
+        nudger = _open_nudge_sender(settings, exits)
+        child_cancellation = ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish)
         runner = TurnRunner(
             TurnServices(
                 claims=claims,
@@ -197,19 +202,29 @@ async def run(settings: Settings) -> None:
             await exits.enter_async_context(running)
         forgetter = SessionCleaner(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
-        deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
-        retention = SessionArchiving(database, objects, settings.retention)
-        idle_ending, expiry = (
-            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
-            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+        schedules = DeploymentSchedules(client, settings, DeploymentScheduleStore(database))
+        deployments = DeploymentActivities(
+            DeploymentFirings(
+                database, UnitOfWorkFactory(database, objects, limits), get_allowed_roots(settings).check_context
+            ),
+            schedules,
+            ChangeNotifier(live, nudger, waker, child_cancellation).notify_accepted,
         )
         urgent = (
+            schedules,
+            deployments,
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
             child_cancellation,
         )
-        chores = (deletions, retention, idle_ending, expiry, FileCleanup(database, objects))
+        chores = (
+            DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES)),
+            SessionArchiving(database, objects, settings.retention),
+            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
+            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+            FileCleanup(database, objects),
+        )
         sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
@@ -220,6 +235,7 @@ async def run(settings: Settings) -> None:
             TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
             sweep,
             stop,
+            deployments,
         )
 
 
@@ -242,12 +258,10 @@ def _create_output_directories(
     return HostOutputDirectories(settings.data_dir, FileContents(database, objects), output_limits, room.find_room)
 
 
-def _create_child_cancellation(
-    settings: Settings, groups: GroupCancellation, waker: TemporalWaker, live: LivePublisher, exits: AsyncExitStack
-) -> ChildCancellation:
+def _open_nudge_sender(settings: Settings, exits: AsyncExitStack) -> NudgeSender:
     nudger = NudgeSender(settings.redis_url)
     exits.push_async_callback(nudger.aclose)
-    return ChildCancellation(groups, waker, nudger.nudge, live.publish)
+    return nudger
 
 
 def _raise_open_file_limit() -> None:

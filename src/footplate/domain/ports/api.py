@@ -28,6 +28,13 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
+from footplate.domain.sessions.deployments import (
+    CheckContext,
+    Deployment,
+    DeploymentDefinition,
+    DeploymentReads,
+    DeploymentRun,
+)
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
@@ -128,6 +135,7 @@ class SessionFilter:
     statuses: Sequence[SessionStatus] = ()
     parent_id: str | None = None
     group_id: str | None = None
+    deployment_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +197,24 @@ class StepUnit(Protocol):
     ) -> tuple[Playback, AcceptedInputs]: ...
 
 
+class DeploymentUnit(Protocol):
+    """Changes to deployments. Who creates, changes or resumes one is the member in whose name its schedule runs."""
+
+    async def create_deployment(self, principal: Principal, definition: DeploymentDefinition) -> Deployment: ...
+    async def update_deployment(
+        self, principal: Principal, deployment_id: str, change: Callable[[Deployment], DeploymentDefinition]
+    ) -> Deployment: ...
+    async def pause_deployment(self, principal: Principal, deployment_id: str) -> Deployment: ...
+    async def unpause_deployment(self, principal: Principal, deployment_id: str) -> Deployment: ...
+    async def archive_deployment(self, principal: Principal, deployment_id: str) -> Deployment:
+        """End its schedule. Its sessions and runs stay."""
+
+    async def run_deployment(
+        self, principal: Principal, deployment_id: str, *, check_context: CheckContext
+    ) -> tuple[DeploymentRun, Sequence[AcceptedInputs]]:
+        """Start a run now, in the name of the principal. A run that creates no session is recorded with its error."""
+
+
 class Reads(
     ProjectReads,
     FileReads,
@@ -199,6 +225,7 @@ class Reads(
     MemberReads,
     StepReads,
     BatchReads,
+    DeploymentReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -229,7 +256,18 @@ class Reads(
         """Return turns, newest first. `before` is a turn id."""
 
 
-class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, Protocol):
+class UnitOfWork(
+    ProjectUnit,
+    FileUnit,
+    PolicyUnit,
+    MemberUnit,
+    LimitUnit,
+    AuditUnit,
+    StepUnit,
+    BatchUnit,
+    DeploymentUnit,
+    Protocol,
+):
     """One transaction of the API."""
 
     @property
@@ -280,6 +318,7 @@ class UnitOfWork(ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, Audit
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
+        deployment_id: str | None = None,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,
