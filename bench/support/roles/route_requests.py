@@ -25,7 +25,7 @@ _REFUSAL: Final = {
 }
 """What the message of a refusal contains."""
 _HIDDEN_WITH_SESSION: Final = frozenset(
-    {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id"}
+    {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id", "deployment_id"}
 )
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
@@ -212,6 +212,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/sessions/{session_id}/steps": {"steps": [SKIPPED_STEP]},
         "POST /v1/sessions/{session_id}/steps/{step_id}/move": {"before": None},
         "POST /v1/session_batches": {"requests": [build_job(ids)]},
+        "POST /v1/deployments": {"steps": [SKIPPED_STEP]},
         "POST /v1/sessions/{session_id}/resources": {"type": "file", "file_id": ids["file_id"]},
     }
     return fields.get(str(case), {})

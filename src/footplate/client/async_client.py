@@ -12,7 +12,16 @@ from footplate.client.files import Files
 from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
 from footplate.client.questions import Questions
-from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
+from footplate.client.resources import (
+    Agents,
+    DeploymentRuns,
+    Deployments,
+    Environments,
+    Projects,
+    Sessions,
+    Turns,
+    Workspaces,
+)
 from footplate.client.steps import Steps
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
 
@@ -47,6 +56,8 @@ class AsyncFootplate:
         self.turns = Turns(self._transport)
         self.steps = Steps(self._transport)
         self.batches = Batches(self._transport)
+        self.deployments = Deployments(self._transport)
+        self.deployment_runs = DeploymentRuns(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)

@@ -42,6 +42,7 @@ from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
+from .fake_deployments import DeploymentWorld, FakeDeploymentReads, FakeDeploymentUnit
 from .fake_files import FakeFileUnit, FileWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
@@ -78,6 +79,7 @@ class World:
     limits: LimitWorld = field(default_factory=LimitWorld)
     steps: StepWorld = field(default_factory=StepWorld)
     batches: BatchWorld = field(default_factory=BatchWorld)
+    deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -115,10 +117,11 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
+class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeDeploymentReads):
     def __init__(self, world: World) -> None:
         self.step_world = world.steps
         self.batch_world = world.batches
+        self.deployment_world = world.deployments
         self.member_world = world.members
         self._world = world
 
@@ -251,6 +254,8 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
             rows = [row for row in rows if row.agent["version"] == where.agent_version]
         if where.statuses:
             rows = [row for row in rows if row.status in where.statuses]
+        if where.deployment_id is not None:
+            rows = [row for row in rows if row.deployment_id == where.deployment_id]
         return _page(rows, principal, page)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
@@ -285,13 +290,16 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads):
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit):
+class FakeUnit(
+    FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit, FakeDeploymentUnit
+):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
         self.member_world = world.members
         self.limit_world = world.limits
         self.step_world = world.steps
         self.batch_world = world.batches
+        self.deployment_world = world.deployments
         self._world = world
         self._files = world
         self._reads = FakeReads(world)
@@ -425,6 +433,7 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
+        deployment_id: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -450,6 +459,7 @@ class FakeUnit(FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, Fak
             owner_name=principal.name,
             audience=audience,
             ends_when_done=ends_when_done,
+            deployment_id=deployment_id,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
+from pydantic import Field, JsonValue, StringConstraints
 
-from footplate.api.wire.agent.multiagent import AgentReference, union_tag
 from footplate.api.wire.files_and_resources import FileResources
 from footplate.api.wire.policy.permissions import OwnPermissions, serialize_permissions
 from footplate.api.wire.projects import OrderedIds
@@ -28,6 +27,7 @@ from footplate.api.wire.request_base import (
 )
 from footplate.api.wire.response_models import ResponseModel
 from footplate.api.wire.session.content import MessageContent
+from footplate.api.wire.session.sessions import AgentChoice
 from footplate.api.wire.session.steps import NewStep
 from footplate.api.wire.visibility import TeamId, VisibilityName, serialize_audience
 from footplate.domain.json import JsonObject
@@ -65,9 +65,6 @@ class CronParams(Body):
         return schedule
 
 
-AgentOfDeployment = Annotated[
-    Annotated[Id, Tag("id")] | Annotated[AgentReference, Tag("agent")], Discriminator(union_tag)
-]
 Description = Annotated[Text, StringConstraints(max_length=2048)]
 InitialEvents = Annotated[
     list[InitialMessage],
@@ -93,7 +90,7 @@ CatchUpSeconds = Annotated[
 
 class DeploymentCreate(Body):
     name: Name
-    agent: AgentOfDeployment
+    agent: AgentChoice
     environment_id: Id
     initial_events: Annotated[InitialEvents, Field(default_factory=list)]
     description: Description | None = None
@@ -120,7 +117,7 @@ class DeploymentUpdate(Body):
     """Omitted fields keep their values, lists are replaced, and metadata is merged by key."""
 
     name: Name = NOT_NULLABLE
-    agent: AgentOfDeployment = NOT_NULLABLE
+    agent: AgentChoice = NOT_NULLABLE
     environment_id: Id = NOT_NULLABLE
     initial_events: InitialEvents = NOT_NULLABLE
     description: Description | None = None
