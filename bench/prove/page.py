@@ -24,6 +24,7 @@ GROUPS: Final = {
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",
     "steps": "Steps, feeds, questions and outputs",
+    "triggers": "What starts sessions",
     "ci": "CI",
 }
 _HEAD: Final = """\

@@ -83,7 +83,7 @@ async def test_a_worker_killed_while_a_run_starts_loses_and_repeats_nothing(
     runs = await _runs(client, deployment)
     assert sum(run.trigger_context.scheduled_at == at for run in runs) == 1
     assert {run.error for run in runs} == {None}
-    sessions = [one async for one in client.sessions.list(limit=100) if one.wire()["deployment_id"] == deployment.id]
+    sessions = [one async for one in client.sessions.list(limit=100, deployment_id=deployment.id)]
     assert len(sessions) == len(runs)
 
 

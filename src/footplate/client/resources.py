@@ -143,9 +143,11 @@ class Sessions:
         include_archived: bool | None = None,
         parent_id: str | None = None,
         group_id: str | None = None,
+        deployment_id: str | None = None,
     ) -> Pages[Session]:
         """Newest first. `parent_id`: only the children of this session."""
         params = {
+            "deployment_id": deployment_id,
             "parent_id": parent_id,
             "group_id": group_id,
             "limit": limit,

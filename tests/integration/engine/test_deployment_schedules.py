@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 import pytest_asyncio
+from bench.support.schedules import daylight_saving
 from temporalio.client import ScheduleBackfill, ScheduleOverlapPolicy
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -28,7 +28,12 @@ from footplate.domain.sessions.deployments import (
     ScheduleState,
     SessionTemplate,
 )
-from footplate.engine.temporal.deployment_schedules import DeploymentActivities, DeploymentSchedules, schedule_id
+from footplate.engine.temporal.deployment_schedules import (
+    DeploymentActivities,
+    DeploymentSchedules,
+    find_times,
+    schedule_id,
+)
 from footplate.engine.temporal.workflows import DeploymentWorkflow
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
@@ -225,40 +230,14 @@ async def test_a_schedule_without_a_deployment_is_deleted_when_it_fires(running:
     assert await wait_until(is_deleted, 30)
 
 
-# The day of the change in both directions. Lord Howe changes by half an hour, Santiago and Cairo at midnight.
-ZONES = [
-    ("Europe/Berlin", date(2027, 3, 28), date(2027, 10, 31)),
-    ("America/New_York", date(2027, 3, 14), date(2027, 11, 7)),
-    ("Australia/Lord_Howe", date(2027, 10, 3), date(2027, 4, 4)),
-    ("America/Santiago", date(2027, 9, 5), date(2027, 4, 3)),
-    ("Africa/Cairo", date(2027, 4, 30), date(2027, 10, 28)),
-]
-
-
-@pytest.mark.parametrize(("zone", "forward", "back"), ZONES, ids=[zone for zone, _, _ in ZONES])
+@pytest.mark.parametrize(("zone", "forward", "back"), daylight_saving.CHANGES, ids=str)
 async def test_times_are_right_across_daylight_saving_changes(
     scheduler: Scheduler, zone: str, forward: date, back: date
 ) -> None:
-    """Temporal is asked for the times of the days around each change. The expected ones are calculated here."""
-    place = ZoneInfo(zone)
-    for expression, minutes in (
-        ("30 * * * *", range(30, 1440, 60)),
-        ("0 9 * * *", (540,)),
-        ("15 0,2 * * *", (15, 135)),
-    ):
+    """Temporal is asked for the times of the days around each change. The expected ones are calculated by Python."""
+    for expression, minutes in daylight_saving.EXPRESSIONS:
         deployment = await scheduler.create(CronSchedule(expression, zone))
         identity = schedule_id(deployment.organisation, deployment.id)
         for change in (forward, back):
-            days = [change + timedelta(days=number) for number in (-1, 0, 1)]
-            start, end = (datetime.combine(day, time(), place).astimezone(UTC) for day in (days[0], days[2]))
-            found = await scheduler.schedules.find_times(identity, start, end - timedelta(seconds=1))
-            assert [*found] == [
-                at for day in days[:2] for minute in minutes for at in _find_instants(day, minute, place)
-            ], (expression, change)
-
-
-def _find_instants(day: date, minute: int, place: ZoneInfo) -> list[datetime]:
-    """Returns when the clock shows this minute of the day: never, if clocks go forward over it, and otherwise once."""
-    local = datetime.combine(day, time(minute // 60, minute % 60))
-    at = local.replace(tzinfo=place).astimezone(UTC)
-    return [at] if at.astimezone(place).replace(tzinfo=None) == local else []
+            found = await find_times(scheduler.engine.client, identity, *daylight_saving.period(zone, change))
+            assert [*found] == daylight_saving.expected_times(zone, change, minutes), (expression, change)

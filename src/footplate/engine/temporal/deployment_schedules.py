@@ -57,6 +57,15 @@ def schedule_id(organisation: str, deployment_id: str) -> str:
     return f"deployment/{organisation}/{deployment_id}"
 
 
+async def find_times(client: Client, identity: str, start: datetime, end: datetime) -> Sequence[datetime]:
+    """Return the times of a schedule in a period, as Temporal calculates them."""
+    request = ListScheduleMatchingTimesRequest(namespace=client.namespace, schedule_id=identity)
+    request.start_time.FromDatetime(start)
+    request.end_time.FromDatetime(end)
+    found = await client.workflow_service.list_schedule_matching_times(request, timeout=_RPC_TIMEOUT)
+    return [time.ToDatetime(tzinfo=UTC) for time in found.start_time]
+
+
 class DeploymentSchedules(ScheduleApplier, Chore):
     def __init__(self, client: Client, settings: Settings, store: ScheduleStore) -> None:
         self._client = client
@@ -174,17 +183,9 @@ class DeploymentSchedules(ScheduleApplier, Chore):
             return found.info.next_action_times[:_UPCOMING]
         now = datetime.now(UTC)
         for horizon in _HORIZONS:  # a paused schedule has no next times
-            if len(times := await self.find_times(handle.id, now, now + horizon)) >= _UPCOMING:
+            if len(times := await find_times(self._client, handle.id, now, now + horizon)) >= _UPCOMING:
                 break
         return times[:_UPCOMING]
-
-    async def find_times(self, identity: str, start: datetime, end: datetime) -> Sequence[datetime]:
-        """Return the times of a schedule in a period, as Temporal calculates them."""
-        request = ListScheduleMatchingTimesRequest(namespace=self._client.namespace, schedule_id=identity)
-        request.start_time.FromDatetime(start)
-        request.end_time.FromDatetime(end)
-        found = await self._client.workflow_service.list_schedule_matching_times(request, timeout=_RPC_TIMEOUT)
-        return [time.ToDatetime(tzinfo=UTC) for time in found.start_time]
 
     def _build(self, state: ScheduleState, schedule: CronSchedule) -> Schedule:
         return Schedule(

@@ -1,0 +1,1 @@
+"""Claims about what starts sessions without a person."""
