@@ -15,7 +15,7 @@ from tests.integration.engine.cell import Engine
 
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
-from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.sessions import events
@@ -37,6 +37,7 @@ from footplate.engine.temporal.deployment_schedules import (
 from footplate.engine.temporal.workflows import DeploymentWorkflow
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
+from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployment_firing import DeploymentFirings
 from footplate.store.resources.deployments import DeploymentScheduleStore
 
@@ -101,11 +102,12 @@ class Scheduler:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def scheduler(idle_engine: Engine) -> Scheduler:
-    engine = idle_engine
-    admin = replace(engine.principal, roles=frozenset({"admin"}))
+    # A queue of its own: the workers of other tests start no runs.
+    settings = idle_engine.settings.model_copy(update={"task_queue": ids.new_id("queue")})
+    engine = replace(idle_engine, settings=settings)
+    keys = ApiKeys(engine.cell.database)
+    admin = await keys.authenticate(await keys.create_key(ids.new_id(ids.ORGANISATION), "admin", ["admin"]))
     async with engine.cell.units.unit(admin, None) as unit:
-        member = await unit.create_member(admin, kind=PrincipalKind.PERSON, name=ids.new_id("name"), roles=["admin"])
-        admin = replace(admin, id=member.id)
         agent = await unit.create_agent(admin, name="a", definition={}, metadata={})
         environment = await unit.create_environment(
             admin, name=ids.new_id("name"), description=None, config={}, metadata={}

@@ -33,6 +33,7 @@ from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.steps import StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import Mode, Session
 from footplate.store.log.feed import Feed
+from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployment_firing import DeploymentFirings
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.limits import LimitStore
@@ -119,10 +120,9 @@ class Office:
 
 @pytest.fixture
 async def office(cell: Cell, principal: Principal) -> Office:
-    admin = replace(principal, roles=frozenset({"admin"}))
+    keys = ApiKeys(cell.database)
+    admin = await keys.authenticate(await keys.create_key(principal.organisation, "admin", ["admin"]))
     async with cell.units.unit(admin, None) as unit:
-        member = await unit.create_member(admin, kind=PrincipalKind.PERSON, name="admin", roles=["admin"])
-        admin = replace(admin, id=member.id)
         made = await unit.create_agent(admin, name="a", definition={"model": AGENT["model"]}, metadata={})
         environment = await unit.create_environment(
             admin, name=ids.new_id("name"), description=None, config={}, metadata={}

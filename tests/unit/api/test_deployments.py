@@ -27,7 +27,8 @@ async def fields(sdk: AsyncAnthropic) -> dict[str, Any]:
 async def test_a_deployment_is_created_changed_paused_run_and_archived(
     sdk: AsyncAnthropic, api: Api, fields: dict[str, Any]
 ) -> None:
-    api.world.deployments.upcoming = [datetime.now(UTC) + timedelta(hours=hour) for hour in range(-1, 8)]
+    now = datetime.now(UTC)
+    api.world.deployments.upcoming = [now + timedelta(hours=hour) for hour in (-1, *range(1, 9))]
     created = await sdk.beta.deployments.create(**fields, schedule=CRON, metadata={"a": "b"}, description="D")
     assert (created.name, created.status, created.paused_reason) == ("nightly", "active", None)
     assert created.agent.id == fields["agent"]
