@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from bench.support.cluster import Cluster, open_cluster
 from temporalio.client import ScheduleBackfill, ScheduleHandle, ScheduleOverlapPolicy
+from temporalio.service import RPCError
 
 from footplate.client import AsyncFootplate, Deployment, DeploymentRun
 from footplate.engine.temporal.deployment_schedules import schedule_id
@@ -45,8 +46,22 @@ async def _handle(cluster: Cluster, deployment: Deployment) -> ScheduleHandle:
     return temporal.get_schedule_handle(schedule_id("default", deployment.id))
 
 
+async def _wait_for_schedule(cluster: Cluster, deployment: Deployment) -> bool:
+    """Waits until Temporal has the schedule: it is created after the response, or by the sweep."""
+
+    async def exists() -> bool:
+        try:
+            await (await _handle(cluster, deployment)).describe()
+        except RPCError:
+            return False
+        return True
+
+    return await wait_until(exists, 60)
+
+
 async def _fire_last_minute(cluster: Cluster, deployment: Deployment) -> datetime:
     """Lets Temporal start the run of the last whole minute, instead of waiting for the next one."""
+    assert await _wait_for_schedule(cluster, deployment)
     at = datetime.now(UTC).replace(second=0, microsecond=0)
     period = ScheduleBackfill(start_at=at - timedelta(seconds=1), end_at=at, overlap=ScheduleOverlapPolicy.ALLOW_ALL)
     await (await _handle(cluster, deployment)).backfill(period)
@@ -89,13 +104,6 @@ async def test_a_worker_killed_while_a_run_starts_loses_and_repeats_nothing(
 
 async def test_a_schedule_that_temporal_has_lost_is_created_again(cluster: Cluster, client: AsyncFootplate) -> None:
     deployment = await _create(client, schedule={**MINUTELY, "expression": "0 0 1 1 *"})
+    assert await _wait_for_schedule(cluster, deployment)
     await (await _handle(cluster, deployment)).delete()
-
-    async def exists() -> bool:
-        try:
-            await (await _handle(cluster, deployment)).describe()
-        except Exception:  # noqa: BLE001 - it does not exist yet
-            return False
-        return True
-
-    assert await wait_until(exists, 60)
+    assert await _wait_for_schedule(cluster, deployment)

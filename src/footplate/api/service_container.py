@@ -30,7 +30,6 @@ from footplate.domain.ports.api import (
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.sessions.deployments import ScheduleApplier
 
 MAX_FILE_BYTES: Final = 64_000_000
 
@@ -49,8 +48,6 @@ class ApiServices:
     keys: Keys
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""
-    schedules: ScheduleApplier
-    """Tells the engine about changed schedules."""
     health: Health
     usage: UsageReads
     diffs: Diffs

@@ -6,6 +6,7 @@ from footplate.domain.errors import FootplateError
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
 from footplate.engine.child_cancellation import ChildCancellation
+from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.wake_sessions import wake_sessions
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
@@ -15,9 +16,15 @@ class ChangeNotifier:
     """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
 
     def __init__(
-        self, live: LivePublisher, nudger: NudgeSender, waker: Waker, child_cancellation: ChildCancellation
+        self,
+        live: LivePublisher,
+        nudger: NudgeSender,
+        waker: Waker,
+        child_cancellation: ChildCancellation,
+        schedules: DeploymentSchedules,
     ) -> None:
         self._live = live
+        self._schedules = schedules
         self._child_cancellation = child_cancellation
         self._nudger = nudger
         self._waker = waker
@@ -39,3 +46,5 @@ class ChangeNotifier:
             await self._child_cancellation.cancel_group(accepted.cancelled_group)
         if accepted.cancels_children:
             await self._child_cancellation.cancel_children(accepted.session_id)
+        if accepted.changed_deployment is not None:
+            await self._schedules.apply(accepted.changed_deployment)

@@ -208,7 +208,7 @@ async def run(settings: Settings) -> None:
                 database, UnitOfWorkFactory(database, objects, limits), get_allowed_roots(settings).check_context
             ),
             schedules,
-            ChangeNotifier(live, nudger, waker, child_cancellation).notify_accepted,
+            ChangeNotifier(live, nudger, waker, child_cancellation, schedules).notify_accepted,
         )
         urgent = (
             schedules,

@@ -351,11 +351,11 @@ async def test_each_change_has_to_be_applied_to_the_engine(office: Office) -> No
     assert first is not None
     async with office.unit() as unit:
         await unit.pause_deployment(office.admin, deployment.id)
-    await store.mark_applied(first, [_at()])  # the pause is newer
+    await store.mark_applied(first)  # the pause is newer
     second = await store.load(deployment.id)
     assert second is not None
     assert (second.is_applied, second.is_paused, second.schedule) == (False, True, HOURLY)
-    await store.mark_applied(second, [_at()])
+    await store.mark_applied(second)
     assert deployment.id not in await store.find_unapplied(1000)
     assert deployment.id in await store.find_unchecked(1000)
     async with office.unit() as unit:

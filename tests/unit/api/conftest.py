@@ -18,7 +18,6 @@ from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.harness import registry
 
 from .fake_delivery import FakeDelivery
-from .fake_deployments import FakeScheduleApplier
 from .fake_diffs import FakeDiffs
 from .fake_limits import FakeLimitGuard
 from .fake_services import (
@@ -65,7 +64,6 @@ class Api:
                 feeds=self.feeds,
                 keys=self.keys,
                 limit_guard=FakeLimitGuard(self.world.limits),
-                schedules=FakeScheduleApplier(self.world.deployments),
                 health=self.health,
                 usage=self.usage,
                 diffs=self.diffs,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from footplate.domain import ids
-from footplate.domain.errors import NotFound, Unavailable
+from footplate.domain.errors import NotFound
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs
@@ -27,20 +27,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class DeploymentWorld:
     deployments: dict[str, Deployment] = field(default_factory=dict)
     runs: list[DeploymentRun] = field(default_factory=list)
-    engine_is_down: bool = False
-    upcoming: Sequence[datetime] = ()
-
-
-class FakeScheduleApplier:
-    def __init__(self, world: DeploymentWorld) -> None:
-        self._world = world
-
-    async def apply(self, deployment_id: str) -> None:
-        if self._world.engine_is_down:
-            raise Unavailable("Temporal does not respond.")
-        found = self._world.deployments[deployment_id]
-        if found.definition.schedule is not None:
-            self._world.deployments[deployment_id] = replace(found, upcoming=self._world.upcoming)
 
 
 class FakeDeploymentReads:
@@ -96,7 +82,6 @@ class FakeDeploymentUnit(FakeDeploymentReads):
                 owner_id=principal.id,
                 paused_reason=None,
                 revision=1,
-                upcoming=(),
                 last_run_at=None,
                 created_at=created_at,
                 updated_at=created_at,
@@ -117,7 +102,7 @@ class FakeDeploymentUnit(FakeDeploymentReads):
         return self._store(replace(await self.deployment(principal, deployment_id), paused_reason=None))
 
     async def archive_deployment(self, principal: Principal, deployment_id: str) -> Deployment:
-        return self._store(replace(await self.deployment(principal, deployment_id), archived_at=NOW, upcoming=()))
+        return self._store(replace(await self.deployment(principal, deployment_id), archived_at=NOW))
 
     async def run_deployment(
         self, principal: Principal, deployment_id: str, *, check_context: CheckContext

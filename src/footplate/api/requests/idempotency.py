@@ -43,13 +43,11 @@ async def execute_change(
     work: Callable[[UnitOfWork], Awaitable[ChangeResult]],
     *,
     audit_action: str | None = None,
-    after_commit: Callable[[JsonObject], Awaitable[JsonObject]] | None = None,
 ) -> Response:
     """Executes `work` in a transaction, stores its response, and notifies other components. A retry receives the
     response of the first attempt.
 
-    Changes that can affect which rules apply to a session name their action for the audit trail. `after_commit` gets
-    the stored response and returns the one to send.
+    Changes that can affect which rules apply to a session name their action for the audit trail.
     """
     read_query(request, NoParameters)
     attempt = parse_attempt(request, raw)
@@ -65,8 +63,6 @@ async def execute_change(
         if attempt is not None:
             await unit.store_response(StoredResponse(200, body))
     await failpoints.hit("before_answer")
-    if after_commit is not None:
-        body = await after_commit(body)
     return _ResponseThenNotify(json_response(body), request, unit.response_id, accepted)
 
 

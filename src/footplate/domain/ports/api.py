@@ -121,6 +121,8 @@ class AcceptedInputs:
     """Organisation and id of other sessions that have work now."""
     cancelled_group: str | None = None
     """The batch whose remaining jobs are to be ended."""
+    changed_deployment: str | None = None
+    """The deployment whose schedule the engine has to know."""
     cancels_children: bool = False
     """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False

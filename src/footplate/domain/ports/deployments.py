@@ -42,5 +42,5 @@ class ScheduleStore(Protocol):
     async def find_unchecked(self, limit: int) -> Sequence[str]:
         """Return the deployments that were not compared with the engine for the longest time."""
 
-    async def mark_applied(self, state: ScheduleState, upcoming: Sequence[datetime]) -> None:
-        """Record that the engine knows this state, and the next times of the schedule."""
+    async def mark_applied(self, state: ScheduleState) -> None:
+        """Record that the engine knows this state."""

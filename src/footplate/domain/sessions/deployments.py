@@ -173,7 +173,6 @@ class Deployment:
     owner_id: str
     paused_reason: JsonObject | None
     revision: int
-    upcoming: Sequence[datetime]
     last_run_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -235,8 +234,3 @@ class DeploymentReads(Protocol):
     async def deployments(self, principal: Principal, page: Page, where: DeploymentFilter) -> Sequence[Deployment]: ...
     async def deployment_run(self, principal: Principal, run_id: str) -> DeploymentRun: ...
     async def deployment_runs(self, principal: Principal, page: Page, where: RunFilter) -> Sequence[DeploymentRun]: ...
-
-
-class ScheduleApplier(Protocol):
-    async def apply(self, deployment_id: str) -> None:
-        """Bring the engine's schedule in line with the deployment. Best effort: the sweep repeats it."""

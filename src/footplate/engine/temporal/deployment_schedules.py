@@ -4,8 +4,8 @@ The row of a deployment is the truth. After each change of a row, `apply` create
 sweep repeats what was not applied, and compares some schedules in each round, so a schedule that Temporal has lost, or
 that was changed there, is repaired.
 
-Temporal calculates the times. It starts a workflow for each of them, whether or not an earlier one has ended; the store
-decides what happens then.
+Temporal starts a workflow for each minute in UTC that may be a time of the schedule, whether or not an earlier one has
+ended. Minutes that do not match are ignored, and the store decides what happens at the others.
 """
 
 import asyncio
@@ -21,10 +21,12 @@ from temporalio.client import (
     Schedule,
     ScheduleActionStartWorkflow,
     ScheduleAlreadyRunningError,
+    ScheduleCalendarSpec,
     ScheduleDescription,
     ScheduleHandle,
     ScheduleOverlapPolicy,
     SchedulePolicy,
+    ScheduleRange,
     ScheduleSpec,
     ScheduleUpdate,
 )
@@ -37,8 +39,8 @@ from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.deployments import FiringStore, ScheduleStore
 from footplate.domain.ports.engine import Chore
-from footplate.domain.sessions.cron import CronSchedule
-from footplate.domain.sessions.deployments import ScheduleApplier, ScheduleState
+from footplate.domain.sessions.cron import CronSchedule, UtcCalendar
+from footplate.domain.sessions.deployments import ScheduleState
 from footplate.engine.temporal.workflows import FIRE_DEPLOYMENT, DeploymentWorkflow, ScheduledDeployment
 
 log = structlog.get_logger(__name__)
@@ -48,17 +50,14 @@ _MAX_APPLIED: Final = 100
 _MAX_CHECKED: Final = 20
 """Schedules that are compared with Temporal in each round of the sweep."""
 _CONCURRENCY: Final = 4
-_UPCOMING: Final = 10
-_HORIZONS: Final = tuple(timedelta(days=days) for days in (1, 40, 400, 3200))
-"""How far ahead the times of a paused schedule are searched. The last one finds a day that leap years alone have."""
 
 
 def schedule_id(organisation: str, deployment_id: str) -> str:
     return f"deployment/{organisation}/{deployment_id}"
 
 
-async def find_times(client: Client, identity: str, start: datetime, end: datetime) -> Sequence[datetime]:
-    """Return the times of a schedule in a period, as Temporal calculates them."""
+async def find_engine_times(client: Client, identity: str, start: datetime, end: datetime) -> Sequence[datetime]:
+    """Return the times in a period at which Temporal starts the workflow of a schedule."""
     request = ListScheduleMatchingTimesRequest(namespace=client.namespace, schedule_id=identity)
     request.start_time.FromDatetime(start)
     request.end_time.FromDatetime(end)
@@ -66,13 +65,14 @@ async def find_times(client: Client, identity: str, start: datetime, end: dateti
     return [time.ToDatetime(tzinfo=UTC) for time in found.start_time]
 
 
-class DeploymentSchedules(ScheduleApplier, Chore):
+class DeploymentSchedules(Chore):
     def __init__(self, client: Client, settings: Settings, store: ScheduleStore) -> None:
         self._client = client
         self._queue = settings.task_queue
         self._store = store
 
     async def apply(self, deployment_id: str) -> None:
+        """Bring the schedule in Temporal in line with a deployment that has changed."""
         state = await self._store.load(deployment_id)
         if state is not None and not state.is_applied:
             await self._apply(state)
@@ -126,7 +126,6 @@ class DeploymentSchedules(ScheduleApplier, Chore):
         else:
             fault = await self._find_fault(found, state)
             if not fault:
-                await self._store.mark_applied(state, await self._find_upcoming(handle, found))
                 return
         log.warning("a schedule is repaired", action="schedule.repaired", deployment=deployment_id, fault=fault)
         await self._apply(state)
@@ -135,10 +134,10 @@ class DeploymentSchedules(ScheduleApplier, Chore):
         newest: ScheduleState | None = state
         while newest is not None:
             try:
-                upcoming = await self._write(newest)
+                await self._write(newest)
             except (RPCError, TemporalError) as error:
                 raise Unavailable(f"Temporal does not accept the schedule: {error}") from error
-            await self._store.mark_applied(newest, upcoming)
+            await self._store.mark_applied(newest)
             # If the deployment has changed meanwhile, this may have overwritten the newer schedule.
             written, newest = newest, await self._store.load(newest.deployment_id)
             if newest is not None and newest.revision == written.revision:
@@ -157,19 +156,18 @@ class DeploymentSchedules(ScheduleApplier, Chore):
             return "it was paused or resumed"
         return ""
 
-    async def _write(self, state: ScheduleState) -> Sequence[datetime]:
-        """Create, change or delete the schedule in Temporal. Returns its next times."""
+    async def _write(self, state: ScheduleState) -> None:
+        """Create, change or delete the schedule in Temporal."""
         identity = schedule_id(state.organisation, state.deployment_id)
         handle = self._client.get_schedule_handle(identity)
         if state.schedule is None:
             await self._delete(handle)
-            return ()
-        schedule = self._build(state, state.schedule)
+            return
+        schedule = self._build(state)
         try:
             await self._client.create_schedule(identity, schedule, rpc_timeout=_RPC_TIMEOUT)
         except ScheduleAlreadyRunningError:
             await handle.update(lambda _: ScheduleUpdate(schedule), rpc_timeout=_RPC_TIMEOUT)
-        return await self._find_upcoming(handle, await handle.describe(rpc_timeout=_RPC_TIMEOUT))
 
     async def _delete(self, handle: ScheduleHandle) -> None:
         try:
@@ -178,24 +176,17 @@ class DeploymentSchedules(ScheduleApplier, Chore):
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
 
-    async def _find_upcoming(self, handle: ScheduleHandle, found: ScheduleDescription) -> Sequence[datetime]:
-        if found.info.next_action_times:
-            return found.info.next_action_times[:_UPCOMING]
-        now = datetime.now(UTC)
-        for horizon in _HORIZONS:  # a paused schedule has no next times
-            if len(times := await find_times(self._client, handle.id, now, now + horizon)) >= _UPCOMING:
-                break
-        return times[:_UPCOMING]
-
-    def _build(self, state: ScheduleState, schedule: CronSchedule) -> Schedule:
+    def _build(self, state: ScheduleState) -> Schedule:
+        described = _describe(state)
+        assert state.schedule is not None
         return Schedule(
             action=ScheduleActionStartWorkflow(
                 DeploymentWorkflow.run,
-                _describe(state),
+                described,
                 id=schedule_id(state.organisation, state.deployment_id),
                 task_queue=self._queue,
             ),
-            spec=ScheduleSpec(cron_expressions=[*schedule.engine_expressions], time_zone_name=schedule.timezone),
+            spec=ScheduleSpec(calendars=[_to_spec(one) for one in state.schedule.to_utc(described.offsets)]),
             policy=SchedulePolicy(
                 overlap=ScheduleOverlapPolicy.ALLOW_ALL, catchup_window=timedelta(seconds=state.catch_up_seconds)
             ),
@@ -218,10 +209,9 @@ class DeploymentActivities(Chore):
 
     @activity.defn(name=FIRE_DEPLOYMENT)
     async def fire(self, deployment: ScheduledDeployment, scheduled_at: str) -> None:
-        schedule = CronSchedule(deployment.expression, deployment.timezone)
-        await self._fire(
-            deployment.organisation, deployment.deployment_id, datetime.fromisoformat(scheduled_at), schedule
-        )
+        schedule, at = CronSchedule(deployment.expression, deployment.timezone), datetime.fromisoformat(scheduled_at)
+        if schedule.matches(at):
+            await self._fire(deployment.organisation, deployment.deployment_id, at, schedule)
 
     async def run(self) -> None:
         for organisation, deployment_id, scheduled_at in await self._store.find_buffered():
@@ -258,6 +248,20 @@ def _describe(state: ScheduleState) -> ScheduledDeployment:
         expression=state.schedule.expression,
         timezone=state.schedule.timezone,
         catch_up_seconds=state.catch_up_seconds,
+        offsets=[*state.schedule.find_offsets(datetime.now(UTC))],
+    )
+
+
+def _to_spec(calendar: UtcCalendar) -> ScheduleCalendarSpec:
+    def to_ranges(numbers: frozenset[int]) -> Sequence[ScheduleRange]:
+        return [ScheduleRange(number) for number in sorted(numbers)]
+
+    return ScheduleCalendarSpec(
+        minute=to_ranges(calendar.minutes),
+        hour=to_ranges(calendar.hours),
+        day_of_month=to_ranges(calendar.days),
+        month=to_ranges(calendar.months),
+        day_of_week=to_ranges(calendar.weekdays),
     )
 
 

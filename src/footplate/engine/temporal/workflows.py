@@ -52,6 +52,8 @@ class ScheduledDeployment:
     expression: str
     timezone: str
     catch_up_seconds: int
+    offsets: list[int]
+    """The offsets of the time zone from UTC, in minutes."""
 
 
 @dataclass(frozen=True)

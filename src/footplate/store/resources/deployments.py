@@ -5,7 +5,6 @@ the commit; if the process dies before, the sweep does it (`DeploymentSchedules`
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -126,8 +125,8 @@ class DeploymentScheduleStore:
         """Returns the schedules that were not compared with the engine for the longest time."""
         return [row["id"] for row in await self._database.fetch("schedules_to_check", limit)]
 
-    async def mark_applied(self, state: ScheduleState, upcoming: Sequence[datetime]) -> None:
-        await self._database.fetch("mark_schedule_applied", state.deployment_id, state.revision, [*upcoming])
+    async def mark_applied(self, state: ScheduleState) -> None:
+        await self._database.fetch("mark_schedule_applied", state.deployment_id, state.revision)
 
 
 async def read_deployment(database: Database, principal: Principal, deployment_id: str) -> Deployment:
@@ -192,7 +191,6 @@ def load_deployment(row: Row) -> Deployment:
         owner_id=row["owner"],
         paused_reason=row["paused_reason"],
         revision=row["revision"],
-        upcoming=row["upcoming"],
         last_run_at=row["last_run_at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],

@@ -27,8 +27,7 @@ for update of d
 update deployments
 set name = $2, description = $3, agent_id = $4, agent_version = $5, environment_id = $6, definition = $7, metadata = $8,
     expression = $9, timezone = $10, overlap_policy = $11, catch_up_seconds = $12, principal = $13, visible_to = $14,
-    buffered_at = null, revision = revision + 1, updated_at = now(),
-    upcoming = case when (expression, timezone) is distinct from ($9, $10) then '{}' else upcoming end
+    buffered_at = null, revision = revision + 1, updated_at = now()
 where id = $1
 returning *
 
@@ -42,7 +41,7 @@ where id = $1 returning *
 
 -- name: archive_deployment
 update deployments
-set archived_at = now(), updated_at = now(), buffered_at = null, upcoming = '{}', revision = revision + 1
+set archived_at = now(), updated_at = now(), buffered_at = null, revision = revision + 1
 where id = $1 returning *
 
 -- name: insert_run
@@ -98,7 +97,7 @@ returning d.id
 
 -- name: mark_schedule_applied
 -- Nothing if the deployment has changed since.
-update deployments set applied_revision = $2, upcoming = $3, checked_at = now() where id = $1 and revision = $2
+update deployments set applied_revision = $2, checked_at = now() where id = $1 and revision = $2
 
 -- name: add_deployment_to_feed
 insert into feed_pending (organisation, session_id, seq, type, event_id, owner, visible_to, project_ids, body)

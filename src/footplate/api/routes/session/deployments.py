@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
-import structlog
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -34,7 +33,7 @@ from footplate.api.wire.session.deployments import (
     ListRuns,
 )
 from footplate.api.wire.visibility import parse_audience
-from footplate.domain.errors import FootplateError, InvalidRequest
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
@@ -48,8 +47,6 @@ from footplate.domain.sessions.deployments import (
     RunFilter,
     SessionTemplate,
 )
-
-log = structlog.get_logger(__name__)
 
 _deployments = create_router("/v1/deployments", "deployments")
 _runs = create_router("/v1/deployment_runs", "deployment_runs")
@@ -254,32 +251,20 @@ async def _change(
     *,
     audit_action: str | None = None,
 ) -> Response:
-    """Changes a deployment, and then tells the engine. If that fails, the sweep does it."""
-    services = get_services(request)
+    """Changes a deployment. The engine is told after the response; if that fails, the sweep does it."""
 
     async def work(unit: UnitOfWork) -> ChangeResult:
-        return deployments.serialize_deployment(await change(unit)), _announce_change(principal)
+        changed = await change(unit)
+        return deployments.serialize_deployment(changed), _announce_change(principal, changed.id)
 
-    async def apply(body: JsonObject) -> JsonObject:
-        deployment_id = str(body["id"])
-        try:
-            await services.schedules.apply(deployment_id)
-            return deployments.serialize_deployment(await services.reads.deployment(principal, deployment_id))
-        except FootplateError as error:
-            log.warning(
-                "a schedule could not be set; the sweep will set it",
-                action="schedule.unapplied",
-                deployment=deployment_id,
-                reason=error.message,
-            )
-            return body
-
-    return await execute_change(request, principal, raw, work, audit_action=audit_action, after_commit=apply)
+    return await execute_change(request, principal, raw, work, audit_action=audit_action)
 
 
-def _announce_change(principal: Principal) -> AcceptedInputs:
-    """Notifies the feed of the organisation."""
-    return AcceptedInputs(organisation=principal.organisation, session_id="", creates_session=True)
+def _announce_change(principal: Principal, deployment_id: str | None = None) -> AcceptedInputs:
+    """Notifies the feed of the organisation, and the engine of a changed deployment."""
+    return AcceptedInputs(
+        organisation=principal.organisation, session_id="", creates_session=True, changed_deployment=deployment_id
+    )
 
 
 def _change_template(

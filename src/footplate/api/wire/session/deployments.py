@@ -275,11 +275,12 @@ def _serialize_schedule(deployment: Deployment) -> JsonObject | None:
     schedule = deployment.definition.schedule
     if schedule is None:
         return None
-    upcoming = [time for time in deployment.upcoming if time > datetime.now(UTC)]
+    is_over = deployment.archived_at is not None
+    upcoming = () if is_over else schedule.find_times(datetime.now(UTC), deployments.MAX_UPCOMING)
     return {
         "type": "cron",
         "expression": schedule.expression,
         "timezone": schedule.timezone,
         "last_run_at": optional_timestamp(deployment.last_run_at),
-        "upcoming_runs_at": [timestamp(time) for time in upcoming[: deployments.MAX_UPCOMING]],
+        "upcoming_runs_at": [timestamp(time) for time in upcoming],
     }

@@ -32,8 +32,6 @@ create table deployments (
     applied_revision integer not null default 0,
     -- When the engine's schedule was last compared with the row.
     checked_at       timestamptz not null default now(),
-    -- The next times of the schedule, as the engine has reported them.
-    upcoming         timestamptz[] not null default '{}',
     -- The time of a run that starts when the previous one has finished.
     buffered_at      timestamptz,
     last_run_at      timestamptz,
