@@ -44,8 +44,8 @@ Overlap = Annotated[
     OverlapPolicy | None,
     typer.Option(
         metavar="POLICY",
-        help="While an earlier run still works: allow_all (start), skip, buffer_one (start later) or cancel_other.  "
-        "[default: allow_all]",
+        help="While an earlier run still works: allow_all (start; the default of new schedules), skip, buffer_one "
+        "(start later) or cancel_other.",
     ),
 ]
 CatchUp = Annotated[
@@ -54,7 +54,7 @@ CatchUp = Annotated[
         min=MIN_CATCH_UP_SECONDS,
         max=MAX_CATCH_UP_SECONDS,
         metavar="SECONDS",
-        help="How late a run may start, for example after an outage.  [default: 600]",
+        help="How late a run may start, for example after an outage. 600 in new schedules.",
     ),
 ]
 Description = Annotated[str | None, typer.Option(metavar="TEXT", help="What the schedule is for.")]

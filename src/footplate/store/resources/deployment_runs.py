@@ -233,7 +233,8 @@ async def _create_session(
     check_permission(principal, Permission.OPERATE)
     await _check_agent(connection, principal, str(template.agent["id"]))
     await _check_environment(connection, principal, definition.environment_id)
-    bodies: list[JsonObject] = [*template.messages, *({"content": [*step.content]} for step, _ in template.steps)]
+    bodies = [*template.messages]
+    bodies += [{"content": [*step.content]} for step, _ in template.steps]
     await _check_files(connection, principal, bodies, template.resources)
     check_context(template.context)
     accepted: list[AcceptedInputs] = []
