@@ -37,6 +37,7 @@ from footplate.harness import registry
 from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.store.database import Database
+from footplate.store.deployment_firing import DeploymentFirings
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
@@ -48,7 +49,6 @@ from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
-from footplate.store.resources.deployment_firing import DeploymentFirings
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore

@@ -37,8 +37,8 @@ from footplate.engine.temporal.deployment_schedules import (
 from footplate.engine.temporal.workflows import DeploymentWorkflow
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.temporal_connection import connect_temporal
+from footplate.store.deployment_firing import DeploymentFirings
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.resources.deployment_firing import DeploymentFirings
 from footplate.store.resources.deployments import DeploymentScheduleStore
 
 MINUTELY = CronSchedule("* * * * *", "UTC")

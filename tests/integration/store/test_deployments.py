@@ -32,9 +32,9 @@ from footplate.domain.sessions.deployments import (
 from footplate.domain.sessions.ending import EndOutcome
 from footplate.domain.sessions.steps import StepDefinition, StepKind, StepState
 from footplate.domain.sessions.turns import Mode, Session
+from footplate.store.deployment_firing import DeploymentFirings
 from footplate.store.log.feed import Feed
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.resources.deployment_firing import DeploymentFirings
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.limits import LimitStore
 from footplate.store.unit_of_work import UnitOfWork

@@ -15,7 +15,6 @@ from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
-from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions.cron import CronSchedule
 from footplate.domain.sessions.steps import StepDefinition
 
@@ -100,7 +99,8 @@ class SessionTemplate:
     resources: Sequence[JsonObject] = ()
     """Files, in the form of the API."""
     context: JsonObject = field(default_factory=dict)
-    selection: ProjectSelection = NO_PROJECTS
+    project_ids: Sequence[str] = ()
+    workspace_id: str | None = None
     permissions: JsonObject = field(default_factory=dict)
     ends_when_done: bool = False
 
@@ -114,8 +114,8 @@ class SessionTemplate:
             ],
             "resources": [*self.resources],
             "context": self.context,
-            "project_ids": [*self.selection.project_ids],
-            "workspace_id": self.selection.workspace_id,
+            "project_ids": [*self.project_ids],
+            "workspace_id": self.workspace_id,
             "permissions": self.permissions,
             "ends_when_done": self.ends_when_done,
         }
@@ -129,10 +129,8 @@ class SessionTemplate:
             steps=[_load_step(one) for one in as_objects(stored.get("steps"))],
             resources=as_objects(stored.get("resources")),
             context=as_object(stored.get("context")),
-            selection=ProjectSelection(
-                [str(one) for one in projects] if isinstance(projects, list) else (),
-                workspace_id if isinstance(workspace_id, str) else None,
-            ),
+            project_ids=[str(one) for one in projects] if isinstance(projects, list) else (),
+            workspace_id=workspace_id if isinstance(workspace_id, str) else None,
             permissions=as_object(stored.get("permissions")),
             ends_when_done=stored.get("ends_when_done") is True,
         )

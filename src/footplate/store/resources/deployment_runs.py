@@ -25,6 +25,7 @@ from footplate.domain.sessions.deployments import (
     OverlapPolicy,
     RunError,
     RunErrorType,
+    SessionTemplate,
 )
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.turns import Mode
@@ -208,8 +209,12 @@ async def check_environment(connection: Connection, principal: Principal, enviro
         )
 
 
-async def check_projects(connection: Connection, principal: Principal, selection: ProjectSelection) -> None:
-    await projects.choose_projects(connection, principal, selection)
+async def check_projects(connection: Connection, principal: Principal, template: SessionTemplate) -> None:
+    await projects.choose_projects(connection, principal, _selection(template))
+
+
+def _selection(template: SessionTemplate) -> ProjectSelection:
+    return ProjectSelection(template.project_ids, template.workspace_id)
 
 
 async def _create_session(
@@ -253,7 +258,7 @@ async def _create_session(
         context=template.context,
         inputs=[Input(type=events.USER_MESSAGE, body=body) for body in template.messages],
         mode=Mode.BACKGROUND,
-        selection=template.selection,
+        selection=_selection(template),
         permissions=template.permissions,
         audience=definition.audience,
         ends_when_done=template.ends_when_done,

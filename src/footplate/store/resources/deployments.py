@@ -105,7 +105,7 @@ class DeploymentUnitOfWork:
         """Raises unless a session could be created now. Each run checks it again."""
         await members.check_audience(self._connection, principal, definition.audience)
         await deployment_runs.check_environment(self._connection, principal, definition.environment_id)
-        await deployment_runs.check_projects(self._connection, principal, definition.template.selection)
+        await deployment_runs.check_projects(self._connection, principal, definition.template)
 
 
 class DeploymentScheduleStore:

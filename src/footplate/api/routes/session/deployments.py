@@ -59,13 +59,15 @@ async def create_deployment(request: Request, principal: Caller) -> Response:
     body, raw = await read_message_body(request, DeploymentCreate)
     services = get_services(request)
     context = body.context or {}
+    selection = parse_project_choice(body.project_ids, body.workspace_id, context)
     template = SessionTemplate(
         agent=await load_agent_snapshot(services, principal, body.agent),
         messages=[event.to_body() for event in body.initial_events],
         steps=[(step.to_definition(), step.overrides_of_turn) for step in body.steps or ()],
         resources=await _build_resources(services, principal, body.resources),
         context=context,
-        selection=parse_project_choice(body.project_ids, body.workspace_id, context),
+        project_ids=selection.project_ids,
+        workspace_id=selection.workspace_id,
         permissions=permissions.dump_permissions(body.permissions),
         ends_when_done=body.ends_when_done,
     )
@@ -272,9 +274,10 @@ def _change_template(
 ) -> SessionTemplate:
     sent = body.model_fields_set
     context = (body.context or {}) if "context" in sent else old.context
-    selection = old.selection
+    chosen: tuple[list[str] | None, str | None] = ([*old.project_ids], old.workspace_id)
     if {"project_ids", "workspace_id"} & sent:
-        selection = parse_project_choice(body.project_ids, body.workspace_id, context)
+        chosen = (body.project_ids, body.workspace_id)
+    selection = parse_project_choice(*chosen, context)
     steps = [(step.to_definition(), step.overrides_of_turn) for step in body.steps or ()]
     return replace(
         old,
@@ -283,7 +286,8 @@ def _change_template(
         steps=steps if "steps" in sent else old.steps,
         resources=resources if "resources" in sent else old.resources,
         context=context,
-        selection=selection,
+        project_ids=selection.project_ids,
+        workspace_id=selection.workspace_id,
         permissions=permissions.dump_permissions(body.permissions) if "permissions" in sent else old.permissions,
         ends_when_done=body.ends_when_done if "ends_when_done" in sent else old.ends_when_done,
     )
