@@ -191,6 +191,7 @@ async def test_a_slow_writer_does_not_overwrite_a_newer_schedule(scheduler: Sche
     assert upcoming[1] - upcoming[0] == timedelta(minutes=1)
 
 
+@pytest.mark.timing
 async def test_each_time_starts_one_session_even_if_temporal_repeats_it(running: Scheduler) -> None:
     deployment = await running.create(MINUTELY)
     await running.fire(deployment, 3)
@@ -210,6 +211,7 @@ async def test_each_time_starts_one_session_even_if_temporal_repeats_it(running:
     assert all(run.error is None for run in runs)
 
 
+@pytest.mark.timing
 async def test_a_schedule_without_a_deployment_is_deleted_when_it_fires(running: Scheduler) -> None:
     deployment = await running.create(MINUTELY)
     async with running.engine.cell.database.connection() as connection:
