@@ -24,7 +24,7 @@ GROUPS: Final = {
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",
     "steps": "Steps, feeds, questions and outputs",
-    "triggers": "Webhooks and triggers",
+    "triggers": "Webhooks and schedules",
     "ci": "CI",
 }
 _HEAD: Final = """\

@@ -100,6 +100,7 @@ NAMES: Final[Mapping[str, str]] = {
     "steps-7": "background_jobs_are_fair",
     "steps-8": "references_never_become_commands",
     "triggers-1": "webhooks_arrive_despite_kills",
+    "triggers-2": "schedules_fire_once",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",

@@ -38,6 +38,8 @@ ID_PREFIXES: Final = {
     "member_id": ids.MEMBER,
     "team_id": ids.TEAM,
     "batch_id": ids.BATCH,
+    "deployment_id": ids.DEPLOYMENT,
+    "deployment_run_id": ids.DEPLOYMENT_RUN,
     "key_id": ids.API_KEY,
     "endpoint_id": ids.WEBHOOK,
     "delivery_id": ids.WEBHOOK_DELIVERY,
@@ -130,6 +132,7 @@ class Organisation:
             "approval_id": await self._create_approval(audience),
             "question_id": await self._create_question(audience),
             **await self._create_batch(agent_id, environment_id, audience),
+            **await self._create_deployment(agent_id, environment_id, audience),
             **await self._create_member(),
             **await self._create_webhook(session_id),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
@@ -146,6 +149,18 @@ class Organisation:
         body = {"requests": [build_job({"agent_id": agent_id, "environment_id": environment_id})], **audience}
         created = await self.http.post("/v1/session_batches", json=body)
         return {} if created.status_code == httpx2.codes.FORBIDDEN else {"batch_id": created.json()["id"]}
+
+    async def _create_deployment(
+        self, agent_id: str, environment_id: str, audience: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Creates a deployment and a run whose session does nothing, unless the key is restricted to projects."""
+        work = {"agent": agent_id, "environment_id": environment_id, "steps": [SKIPPED_STEP]}
+        created = await self.http.post("/v1/deployments", json={"name": ids.new_id("name"), **work, **audience})
+        if created.status_code == httpx2.codes.FORBIDDEN:
+            return {}
+        deployment_id = created.json()["id"]
+        run = await self.http.post(f"/v1/deployments/{deployment_id}/run")
+        return {"deployment_id": deployment_id, "deployment_run_id": run.json()["id"]}
 
     async def _create_member(self) -> dict[str, str]:
         """Creates a member, a team and a key, if the caller is an administrator."""
@@ -308,7 +323,7 @@ def _choices(
         if operation.path == "/v1/session_batches":
             in_job = {name: mine[name] for name in names}
             body = {"requests": [{**build_job(own), **in_job}]}
-        if operation.path.endswith("/steps"):
+        if operation.path.endswith("/steps") or operation.path == "/v1/deployments":
             body["steps"] = [SKIPPED_STEP]
         if operation.path.endswith("/answer"):
             body["answers"] = {QUESTION_TEXT: "Red"}
@@ -345,6 +360,7 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             f"/v1/files/{target['file_id']}",
             f"/v1/members/{target['member_id']}",
             f"/v1/api_keys/{target['key_id']}",
+            f"/v1/deployments/{target['deployment_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",

@@ -18,6 +18,8 @@ from anthropic.types.beta import (
     BetaFileMetadata,
     BetaManagedAgentsAgent,
     BetaManagedAgentsDeletedSession,
+    BetaManagedAgentsDeployment,
+    BetaManagedAgentsDeploymentRun,
     BetaManagedAgentsSession,
 )
 from anthropic.types.beta.sessions import BetaManagedAgentsDeleteSessionResource, BetaManagedAgentsFileResource
@@ -115,6 +117,8 @@ _RESOURCES: Final[Mapping[str, Any]] = {
     "agent": BetaManagedAgentsAgent,
     "environment": BetaEnvironment,
     "session": BetaManagedAgentsSession,
+    "deployment": BetaManagedAgentsDeployment,
+    "deployment_run": BetaManagedAgentsDeploymentRun,
     "session_deleted": BetaManagedAgentsDeletedSession,
     "environment_deleted": BetaEnvironmentDeleteResponse,
     "file": BetaFileMetadata,

@@ -30,6 +30,7 @@ OUTPUT_POINTS: Final = ("upload_noted", "upload_stored", "outputs_stored")
 PACK_POINTS: Final = ("packs_merging", "packs_merged")
 
 API_POINTS: Final = ("before_answer",)
+FIRING_POINTS: Final = ("before_firing_commit", "after_firing_commit")
 DELIVERY_POINTS: Final = ("before_ref", "after_ref")
 WEBHOOK_POINTS: Final = ("webhook_sent",)
 

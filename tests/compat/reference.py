@@ -12,18 +12,29 @@ from typing import Any, Final
 
 import typing_extensions
 from anthropic.resources.beta.agents import AsyncAgents, AsyncVersions
+from anthropic.resources.beta.deployment_runs import AsyncDeploymentRuns
+from anthropic.resources.beta.deployments import AsyncDeployments
 from anthropic.resources.beta.environments import AsyncEnvironments, AsyncWork
 from anthropic.resources.beta.files import AsyncFiles
 from anthropic.resources.beta.sessions import AsyncEvents, AsyncResources, AsyncSessions, AsyncThreads
 from anthropic.resources.beta.sessions.threads import AsyncEvents as AsyncThreadEvents
 from anthropic.resources.beta.webhooks import AsyncWebhooks
-from anthropic.types.beta import BetaEnvironment, BetaFileMetadata, BetaManagedAgentsAgent, BetaManagedAgentsSession
+from anthropic.types.beta import (
+    BetaEnvironment,
+    BetaFileMetadata,
+    BetaManagedAgentsAgent,
+    BetaManagedAgentsDeployment,
+    BetaManagedAgentsDeploymentRun,
+    BetaManagedAgentsSession,
+)
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import BaseModel
 
 RESOURCES: Final[Mapping[str, Any]] = {
     "agents": AsyncAgents,
     "agents.versions": AsyncVersions,
+    "deployments": AsyncDeployments,
+    "deployment_runs": AsyncDeploymentRuns,
     "environments": AsyncEnvironments,
     "environments.work": AsyncWork,
     "files": AsyncFiles,
@@ -36,6 +47,8 @@ RESOURCES: Final[Mapping[str, Any]] = {
 }
 RESPONSES: Final[Mapping[str, type[BaseModel]]] = {
     "Agent": BetaManagedAgentsAgent,
+    "Deployment": BetaManagedAgentsDeployment,
+    "DeploymentRun": BetaManagedAgentsDeploymentRun,
     "Environment": BetaEnvironment,
     "File": BetaFileMetadata,
     "Session": BetaManagedAgentsSession,

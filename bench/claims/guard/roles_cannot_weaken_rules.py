@@ -24,6 +24,7 @@ from bench.support import environment_backends
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.openapi import OpenApiDocument
+from bench.support.organisation_isolation import SKIPPED_STEP
 from bench.support.roles.rule_weakening_attempts import (
     ATTEMPTS_BY_ROUTE,
     DENIED_COMMAND,
@@ -97,6 +98,9 @@ class _AttackRun:
             "/v1/sessions", agent=agent["id"], environment_id=environment["id"], project_ids=[self.project_id]
         )
         ids["session_id"] = session["id"]
+        if "{deployment_id}" in operation:
+            work = {"environment_id": environment["id"], "steps": [SKIPPED_STEP]}
+            ids["deployment_id"] = (await self.create("/v1/deployments", name=tag, agent=agent["id"], **work))["id"]
         if operation.endswith("/events"):
             await self.create(f"/v1/sessions/{session['id']}", permissions={"ask": ["Bash(echo *)"]})
             received = await self.client.run_turn(session["id"], "Go. [[script:asks]]")
@@ -249,7 +253,7 @@ _EMPTY_SETUP: Final = AttemptSetup(
     ids=dict.fromkeys(
         (
             *("project_id", "plain_project_id", "agent_id", "claude_agent_id", "environment_id", "workspace_id"),
-            *("session_id", "call_id"),
+            *("session_id", "call_id", "deployment_id"),
         ),
         "",
     ),
@@ -322,6 +326,8 @@ async def _check_denied_everywhere(
     sessions = [await client.session(agent, environment, extra_body=body) for body in wanted]
     if created.get("type") == "session":
         sessions.append(created["id"])
+    if created.get("type") == "deployment":
+        sessions.append((await run.create(f"/v1/deployments/{created['id']}/run"))["session_id"])
     found = await asyncio.gather(
         *(
             _run_denied(client, session, is_claude="import" in operation and session == created.get("id"))

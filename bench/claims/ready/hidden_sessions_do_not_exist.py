@@ -40,6 +40,8 @@ _SESSION_IDS: Final = frozenset(
         "question_id",
         "file_id",
         "batch_id",
+        "deployment_id",
+        "deployment_run_id",
     }
 )
 """The ids that are hidden together with a session."""

@@ -1,1 +1,1 @@
-"""Claims about webhooks and other triggers."""
+"""Claims about what starts sessions without a person, and about what reports their events."""

@@ -23,7 +23,7 @@ _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
     *("next", "play", "pause"),
-    *("end", "archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
+    *("schedules rm", "end", "archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
     *("members disable", "members enable", "api-keys revoke", "webhooks rm"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
@@ -171,6 +171,18 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "batch results": [ids["batch_id"]],
         "batch retry": [ids["batch_id"], "--outcome", "completed", "--detach"],
         "batch cancel": [ids["batch_id"]],
+        "schedules ls": [],
+        "schedules create": [
+            *("--shell", "true", "--agent", ids["agent_id"], "--environment", ids["environment_id"]),
+            *("--cron", "0 0 1 1 *", "--timezone", "UTC", "--name", new_name),
+        ],
+        "schedules show": [ids["deployment_id"]],
+        "schedules update": [ids["deployment_id"], "--overlap", "skip"],
+        "schedules pause": [ids["deployment_id"]],
+        "schedules resume": [ids["deployment_id"]],
+        "schedules run": [ids["deployment_id"]],
+        "schedules runs": [ids["deployment_id"]],
+        "schedules rm": [ids["deployment_id"]],
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],

@@ -26,6 +26,7 @@ _REFUSAL: Final = {
 """What the message of a refusal contains."""
 _HIDDEN_WITH_SESSION: Final = frozenset(
     {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id", "endpoint_id"}
+    | {"deployment_id"}
 )
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
@@ -214,6 +215,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/session_batches": {"requests": [build_job(ids)]},
         "POST /v1/webhook_endpoints": {"url": new_webhook_url()},
         "POST /v1/webhook_endpoints with session_id": {"url": new_webhook_url(), "session_id": ids["session_id"]},
+        "POST /v1/deployments": {"steps": [SKIPPED_STEP]},
         "POST /v1/sessions/{session_id}/resources": {"type": "file", "file_id": ids["file_id"]},
     }
     return fields.get(str(case), {})

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bench.support.organisation_isolation import SKIPPED_STEP
+
 RULED_PROJECT_PATH: Final = "team/app"
 """The path of the project whose rules are attacked, below the projects root."""
 DENIED_COMMAND: Final = "touch DENIED"
@@ -125,6 +127,22 @@ def _create_batch(setup: AttemptSetup) -> list[Attempt]:
     )
 
 
+def _create_deployment(setup: AttemptSetup) -> list[Attempt]:
+    on = {**setup.start, "project_ids": [setup.ids["project_id"]], "name": setup.tag, "steps": [SKIPPED_STEP]}
+    return _attempts(
+        rules={**on, "permissions": _PERMISSIVE_RULES},
+        hooks={**on, "permissions": _RULES_WITH_HOOK},
+    )
+
+
+def _update_deployment(setup: AttemptSetup) -> list[Attempt]:
+    on = {"project_ids": [setup.ids["project_id"]]}
+    return _attempts(
+        rules={**on, "permissions": _PERMISSIVE_RULES},
+        hooks={**on, "permissions": _RULES_WITH_HOOK},
+    )
+
+
 def _update_session(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
         rules={"permissions": _PERMISSIVE_RULES},
@@ -213,6 +231,8 @@ ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]
     "DELETE /v1/environments/{environment_id}": _empty_body,
     "POST /v1/sessions": _create_session,
     "POST /v1/session_batches": _create_batch,
+    "POST /v1/deployments": _create_deployment,
+    "POST /v1/deployments/{deployment_id}": _update_deployment,
     "POST /v1/sessions/{session_id}": _update_session,
     "POST /v1/sessions/{session_id}/events": _send_events,
     "POST /v1/sessions/{session_id}/fork": _fork,
@@ -265,6 +285,15 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     ),
     "POST /v1/session_batches/{batch_id}/cancel": "ends sessions, and an ended session runs nothing",
     "POST /v1/session_batches/{batch_id}/retry": "creates sessions with the rules that the caller's batch has given",
+    **dict.fromkeys(
+        (
+            "POST /v1/deployments/{deployment_id}/run",
+            "POST /v1/deployments/{deployment_id}/pause",
+            "POST /v1/deployments/{deployment_id}/unpause",
+            "POST /v1/deployments/{deployment_id}/archive",
+        ),
+        "decides when a session starts, with the rules that the deployment already has",
+    ),
     "POST /v1/sessions/{session_id}/steps/{step_id}/result": "stores text that no rule is read from",
     **dict.fromkeys(
         (

@@ -32,6 +32,7 @@ from footplate.api.routes import (
 from footplate.api.routes.session import (
     batches,
     delivery,
+    deployments,
     diffs,
     events,
     forks,
@@ -70,6 +71,7 @@ def create_app(services: ApiServices) -> FastAPI:
             turns,
             steps,
             batches,
+            deployments,
             agents,
             environments,
             forks,

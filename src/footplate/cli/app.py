@@ -23,6 +23,7 @@ from footplate.cli.commands import (
     policy,
     projects,
     questions,
+    schedules,
     server_operations,
     sessions,
     steps,
@@ -90,6 +91,7 @@ app.command(rich_help_panel=SESSIONS)(steps.pause)
 app.command("next", rich_help_panel=SESSIONS)(steps.run_next)
 app.add_typer(steps.queue, name="queue", rich_help_panel=SESSIONS)
 app.add_typer(batches.batches, name="batch", rich_help_panel=SESSIONS)
+app.add_typer(schedules.schedules, name="schedules", rich_help_panel=SESSIONS)
 app.command(rich_help_panel=SESSIONS, short_help="List the calls that need approval.")(approvals.approvals)
 app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(approvals.approve)
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)

@@ -22,6 +22,8 @@ from footplate.client.response_models import (
     ChangedCall,
     Deleted,
     DeliveryResult,
+    Deployment,
+    DeploymentRun,
     Diff,
     Environment,
     Event,
@@ -129,6 +131,14 @@ class BatchResult(BaseModel):
     """`needs_action`: all jobs that have not ended wait for a person or a client."""
     exit_code: int
     batch: Batch
+
+
+class ScheduleDetail(BaseModel):
+    """The output of `schedules show`."""
+
+    schedule: Deployment
+    runs: list[DeploymentRun]
+    """The last ones, newest first."""
 
 
 class BatchDetail(BaseModel):
@@ -375,6 +385,11 @@ SCHEMAS: Final[dict[str, Any]] = {
     "batch-detail": BatchDetail | ErrorAnswer,
     "batch-run": BatchResult | ErrorAnswer,
     "batch-result-line": JobResult | ErrorAnswer,
+    "schedules": list[Deployment] | ErrorAnswer,
+    "schedule": Deployment | ErrorAnswer,
+    "schedule-detail": ScheduleDetail | ErrorAnswer,
+    "schedule-run": DeploymentRun | ErrorAnswer,
+    "schedule-runs": list[DeploymentRun] | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
     "left": DeliveryResult | ConflictAnswer | ErrorAnswer,
     "applied": Applied | ErrorAnswer,

@@ -11,7 +11,17 @@ from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
-from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
+from footplate.client.questions import Questions
+from footplate.client.resources import (
+    Agents,
+    DeploymentRuns,
+    Deployments,
+    Environments,
+    Projects,
+    Sessions,
+    Turns,
+    Workspaces,
+)
 from footplate.client.steps import Steps
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
 from footplate.client.webhooks import Webhooks
@@ -47,6 +57,8 @@ class AsyncFootplate:
         self.turns = Turns(self._transport)
         self.steps = Steps(self._transport)
         self.batches = Batches(self._transport)
+        self.deployments = Deployments(self._transport)
+        self.deployment_runs = DeploymentRuns(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)

@@ -1,5 +1,5 @@
-"""Client methods for agents, environments, projects, workspaces, sessions and turns. There is one class for each
-resource and one method for each route.
+"""Client methods for agents, environments, projects, workspaces, sessions, turns and deployments. There is one class
+for each resource and one method for each route.
 
 Further fields of a request body can be passed as keyword arguments, under their names in the API.
 """
@@ -14,6 +14,8 @@ from footplate.client.response_models import (
     Agent,
     Deleted,
     DeliveryResult,
+    Deployment,
+    DeploymentRun,
     Diff,
     Environment,
     Project,
@@ -146,9 +148,11 @@ class Sessions:
         include_archived: bool | None = None,
         parent_id: str | None = None,
         group_id: str | None = None,
+        deployment_id: str | None = None,
     ) -> Pages[Session]:
         """Newest first. `parent_id`: only the children of this session."""
         params = {
+            "deployment_id": deployment_id,
             "parent_id": parent_id,
             "group_id": group_id,
             "limit": limit,
@@ -253,3 +257,75 @@ class Turns:
     def list(self, session_id: str, *, limit: int | None = None) -> Pages[Turn]:
         """Newest first."""
         return Pages(self._transport, f"/v1/sessions/{session_id}/turns", Turn, {"limit": limit})
+
+
+class Deployments:
+    """Deployments start sessions, by a schedule or on request. The command line calls them schedules."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(
+        self, *, name: str, agent: str | Mapping[str, Any], environment_id: str, **fields: Any
+    ) -> Deployment:
+        """Needs `initial_events` or `steps`. `schedule` is `{"type": "cron", "expression": …, "timezone": …}`."""
+        body = drop_none(name=name, agent=agent, environment_id=environment_id, **fields)
+        return Deployment.model_validate(await self._transport.post("/v1/deployments", body))
+
+    async def retrieve(self, deployment_id: str) -> Deployment:
+        return Deployment.model_validate(await self._transport.get(f"/v1/deployments/{deployment_id}"))
+
+    async def update(self, deployment_id: str, **fields: Any) -> Deployment:
+        """Changes the fields that are passed. Its schedule runs in your name from then on."""
+        return Deployment.model_validate(await self._transport.post(f"/v1/deployments/{deployment_id}", fields))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        status: Literal["active", "paused"] | None = None,
+        agent_id: str | None = None,
+        include_archived: bool | None = None,
+    ) -> Pages[Deployment]:
+        """Newest first."""
+        params = {"limit": limit, "status": status, "agent_id": agent_id, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/deployments", Deployment, params)
+
+    async def pause(self, deployment_id: str) -> Deployment:
+        return Deployment.model_validate(await self._transport.post(f"/v1/deployments/{deployment_id}/pause"))
+
+    async def unpause(self, deployment_id: str) -> Deployment:
+        """Resumes the schedule, which runs in your name from then on."""
+        return Deployment.model_validate(await self._transport.post(f"/v1/deployments/{deployment_id}/unpause"))
+
+    async def archive(self, deployment_id: str) -> Deployment:
+        return Deployment.model_validate(await self._transport.post(f"/v1/deployments/{deployment_id}/archive"))
+
+    async def run(self, deployment_id: str) -> DeploymentRun:
+        """Starts a run now. If it could not create a session, the run has an error."""
+        return DeploymentRun.model_validate(await self._transport.post(f"/v1/deployments/{deployment_id}/run"))
+
+
+class DeploymentRuns:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def retrieve(self, run_id: str) -> DeploymentRun:
+        return DeploymentRun.model_validate(await self._transport.get(f"/v1/deployment_runs/{run_id}"))
+
+    def list(
+        self,
+        *,
+        deployment_id: str | None = None,
+        has_error: bool | None = None,
+        trigger_type: Literal["schedule", "manual"] | None = None,
+        limit: int | None = None,
+    ) -> Pages[DeploymentRun]:
+        """Newest first."""
+        params = {
+            "deployment_id": deployment_id,
+            "has_error": has_error,
+            "trigger_type": trigger_type,
+            "limit": limit,
+        }
+        return Pages(self._transport, "/v1/deployment_runs", DeploymentRun, params)

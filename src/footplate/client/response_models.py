@@ -517,12 +517,73 @@ class Event(ResponseModel):
 
 
 class Change(Event):
-    """A change of a session, from the feed of the organisation. `position` is its position in the feed."""
+    """A change of a session or a deployment, from the feed of the organisation. `position` is its position there."""
 
     session_id: str = ""
+    """Empty for a change of a deployment, unless its run has created a session."""
+    deployment_id: str | None = None
     session_position: int | None = None
     """The event's position in the log of the session; 0 for `session.created`."""
     session_title: str | None = None
+
+
+class AgentReference(ResponseModel):
+    id: str
+    version: int
+
+
+class CronSchedule(ResponseModel):
+    type: Literal["cron"] = "cron"
+    expression: str
+    timezone: str
+    last_run_at: datetime | None = None
+    upcoming_runs_at: list[datetime] = []
+
+
+class Deployment(ResponseModel):
+    """What starts sessions, by a schedule or on request."""
+
+    id: str
+    name: str
+    description: str | None = None
+    agent: AgentReference
+    environment_id: str
+    initial_events: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    schedule: CronSchedule | None = None
+    """None: only clients start runs."""
+    status: Literal["active", "paused"]
+    paused_reason: dict[str, Any] | None = None
+    overlap_policy: Literal["allow_all", "skip", "buffer_one", "cancel_other"] = "allow_all"
+    catch_up_seconds: int = 0
+    metadata: dict[str, str] = {}
+    runs_as: str = ""
+    """The member in whose name the schedule starts sessions."""
+    created_at: datetime
+    archived_at: datetime | None = None
+
+
+class RunError(ResponseModel):
+    type: str
+    message: str = ""
+
+
+class RunTrigger(ResponseModel):
+    type: Literal["schedule", "manual"]
+    scheduled_at: datetime | None = None
+
+
+class DeploymentRun(ResponseModel):
+    """A run has either a session or an error."""
+
+    id: str
+    deployment_id: str
+    session_id: str | None = None
+    error: RunError | None = None
+    skipped: bool = False
+    """Whether it did not start because of the overlap policy."""
+    trigger_context: RunTrigger
+    created_at: datetime
 
 
 class FileChange(ResponseModel):

@@ -32,6 +32,8 @@ GROUP: Final = "sgrp"
 BATCH: Final = "sbat"
 WEBHOOK: Final = "whep"
 WEBHOOK_DELIVERY: Final = "whdl"
+DEPLOYMENT: Final = "depl"
+DEPLOYMENT_RUN: Final = "drun"
 
 
 def new_id(prefix: str) -> str:

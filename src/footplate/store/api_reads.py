@@ -26,6 +26,7 @@ from footplate.domain.ports.api import EventPage, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.batches import Batch, Job, JobState
+from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, DeploymentRun, RunFilter
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.turns import Session, TotalUsage, Turn
@@ -38,7 +39,7 @@ from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import files, members, policies, policy_replay, projects, webhooks
+from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, webhooks
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -247,6 +248,8 @@ class ApiReads:
             filters["s.group_id in (select id from session_groups where parent_session_id = {})"] = where.parent_id
         if where.group_id is not None:
             filters["s.group_id"] = where.group_id
+        if where.deployment_id is not None:
+            filters["s.deployment_id"] = where.deployment_id
         return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
@@ -296,6 +299,18 @@ class ApiReads:
 
     async def batches(self, principal: Principal, page: Page) -> Sequence[Batch]:
         return await self._fetch_page(batches.make_batch, "batches", principal, page, {"s.kind": "batch"})
+
+    async def deployment(self, principal: Principal, deployment_id: str) -> Deployment:
+        return await deployments.read_deployment(self._database, principal, deployment_id)
+
+    async def deployments(self, principal: Principal, page: Page, where: DeploymentFilter) -> Sequence[Deployment]:
+        return await deployments.read_deployments(self._database, principal, page, where)
+
+    async def deployment_run(self, principal: Principal, run_id: str) -> DeploymentRun:
+        return await deployments.read_run(self._database, principal, run_id)
+
+    async def deployment_runs(self, principal: Principal, page: Page, where: RunFilter) -> Sequence[DeploymentRun]:
+        return await deployments.read_runs(self._database, principal, page, where)
 
     async def jobs(
         self,

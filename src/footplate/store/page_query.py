@@ -33,6 +33,8 @@ _SELECTS: Final = {
     "api_keys": "select s.* from (select k.*, p.name as member_name, k.revoked_at as archived_at"
     " from api_keys k join principals p on p.id = k.principal) s",
     "batches": SQL["batch"].partition("\nwhere s.id")[0],
+    "deployments": "select s.* from deployments s",
+    "deployment_runs": SQL["deployment_run"].partition("\nwhere s.id")[0],
     "workspaces": "select s.* from workspaces s",
     "webhook_endpoints": "select s.* from (select e.*, null::timestamptz as archived_at from webhook_endpoints e) s",
     "webhook_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from webhook_deliveries d) s",
@@ -47,6 +49,8 @@ _AUDIT_CONDITION: Final = (
 _AUDIENCE_CONDITIONS: Final = {
     "sessions": _VISIBLE.replace("v.", "s."),
     "batches": _VISIBLE.replace("v.", "s."),
+    "deployments": "(s.owner = any({0}) or s.visible_to = any({0}))",
+    "deployment_runs": "(s.owner = any({0}) or s.visible_to = any({0}))",
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
     "audit": _AUDIT_CONDITION,

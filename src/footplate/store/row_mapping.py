@@ -86,6 +86,7 @@ def load_session(row: Row) -> Session:
         end=_session_end(row),
         group_id=row["group_id"],
         parent_id=row.get("parent_id"),
+        deployment_id=row.get("deployment_id"),
     )
 
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 import asyncpg
@@ -28,8 +29,11 @@ from footplate.domain.ports.api import (
     StoredResponse,
     TranscriptImport,
 )
+from footplate.domain.ports.deployments import Firing
 from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 from footplate.domain.sessions import events
+from footplate.domain.sessions.cron import CronSchedule
+from footplate.domain.sessions.deployments import CheckContext, DeploymentRun
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
@@ -50,7 +54,7 @@ from footplate.store.log.session_ending import (
 )
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
-from footplate.store.resources import files, members, policies, projects, webhooks
+from footplate.store.resources import deployment_runs, deployments, files, members, policies, projects, webhooks
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.session_deletion import delete_session_rows
 
@@ -108,6 +112,7 @@ class UnitOfWork(
     members.MemberUnitOfWork,
     webhooks.WebhookUnitOfWork,
     BatchUnitOfWork,
+    deployments.DeploymentUnitOfWork,
 ):
     def __init__(
         self,
@@ -270,6 +275,7 @@ class UnitOfWork(
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
+        deployment_id: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         await self.check_limit(principal, LimitName.SESSIONS)
@@ -293,6 +299,7 @@ class UnitOfWork(
             permissions or {},
             audience.dump(),
             ends_when_done,
+            deployment_id,
         )
         if row is None:
             raise await self._environment_error(principal, environment_id)
@@ -444,6 +451,46 @@ class UnitOfWork(
     async def _end_member(self, principal: Principal, session_id: str, reason: str) -> EndedSession:
         end = SessionEnd(outcome=EndOutcome.CANCELLED, reason=reason, ended_by=principal.id)
         return await end_member(self._connection, principal.organisation, session_id, end)
+
+    async def run_deployment(
+        self, principal: Principal, deployment_id: str, *, check_context: CheckContext
+    ) -> tuple[DeploymentRun, Sequence[AcceptedInputs]]:
+        deployment = deployments.load_deployment(await self._lock_deployment(principal, deployment_id))
+        started = await deployment_runs.start_run(
+            self, self._connection, deployment, principal, check_context=check_context
+        )
+        self._session_id = started.run.session_id
+        return started.run, started.accepted
+
+    async def fire_deployment(
+        self,
+        organisation: str,
+        deployment_id: str,
+        scheduled_at: datetime,
+        *,
+        schedule: CronSchedule | None,
+        check_context: CheckContext,
+    ) -> Firing:
+        """Starts the run of a time of the schedule. `schedule`: what the engine knows, None for a buffered run."""
+        row = await self._connection.fetchrow(SQL["lock_deployment"], deployment_id, organisation)
+        if row is None:
+            return Firing(is_current=False)
+        deployment = deployments.load_deployment(row)
+        is_current = schedule is None or schedule == deployment.definition.schedule
+        if deployment.archived_at is not None or deployment.is_paused or not is_current:
+            return Firing(is_current=False)
+        if schedule is None and row["buffered_at"] != scheduled_at:
+            return Firing()
+        started = await deployment_runs.fire(
+            self,
+            self._connection,
+            deployment,
+            deployment_runs.load_acting_principal(row),
+            scheduled_at,
+            buffered_at=row["buffered_at"],
+            check_context=check_context,
+        )
+        return Firing() if started is None else Firing(run=started.run, accepted=started.accepted)
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id

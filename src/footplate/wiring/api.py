@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Final
 
@@ -17,13 +17,10 @@ from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
-from footplate.domain.ports.api import AcceptedInputs
-from footplate.domain.ports.engine import Waker
-from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
+from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
-from footplate.engine.wake_sessions import wake_sessions
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.harness import registry
 from footplate.store.api_reads import ApiReads
@@ -32,6 +29,7 @@ from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
+from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.usage_report import UsageReader
@@ -46,6 +44,7 @@ from footplate.stream.stream_hub import StreamHub
 from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
+from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
@@ -109,11 +108,12 @@ async def run(settings: Settings) -> None:
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
-            notifier=_Notifier(
+            notifier=ChangeNotifier(
                 live,
                 nudger,
                 waker,
                 ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish),
+                DeploymentSchedules(temporal, settings, DeploymentScheduleStore(database)),
             ),
             tails=hub,
             feeds=feeds,
@@ -199,36 +199,6 @@ class _Server(uvicorn.Server):
         for hub in self._hubs:
             hub.end_streams()
         super().handle_exit(sig, frame)
-
-
-class _Notifier:
-    """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
-
-    def __init__(
-        self, live: LivePublisher, nudger: NudgeSender, waker: Waker, child_cancellation: ChildCancellation
-    ) -> None:
-        self._live = live
-        self._child_cancellation = child_cancellation
-        self._nudger = nudger
-        self._waker = waker
-
-    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
-        await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
-        if accepted.creates_session:
-            self._live.notify_feed(accepted.organisation)
-        if accepted.nudge:
-            await self._nudger.nudge(accepted.session_id)
-        if accepted.wake:
-            own = SessionToWake(accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle)
-            await wake_sessions(self._waker, [own])
-        elif accepted.prepare:
-            with suppress(FootplateError):
-                await self._waker.prepare(accepted.organisation, accepted.session_id)
-        await wake_sessions(self._waker, accepted.to_wake)
-        if accepted.cancelled_group is not None:
-            await self._child_cancellation.cancel_group(accepted.cancelled_group)
-        if accepted.cancels_children:
-            await self._child_cancellation.cancel_children(accepted.session_id)
 
 
 class _Diffs:

@@ -25,6 +25,7 @@ from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.deployment_schedules import DeploymentActivities, DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.temporal.webhook_workflow import WebhookActivities
@@ -45,6 +46,7 @@ from footplate.harness.attachment_download import AttachmentFetcher
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
+from footplate.store.deployment_firing import DeploymentFirings
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.approval_edits_and_expiry import ApprovalExpiry
@@ -56,6 +58,7 @@ from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
+from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
@@ -66,6 +69,7 @@ from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.expiry import IdleSessionEnding, SessionExpiry
 from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.session_existence import SessionRegistry
+from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
 from footplate.stream.session_cleanup import SessionCleaner
@@ -75,6 +79,7 @@ from footplate.trees.outputs.collection import HostOutputDirectories
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
+from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
 from footplate.wiring.shared_components import (
@@ -84,6 +89,7 @@ from footplate.wiring.shared_components import (
     create_delivery_service,
     create_mirrors,
     freeze_loaded_objects,
+    get_allowed_roots,
     get_hook_access,
     open_database,
     open_objects,
@@ -162,9 +168,8 @@ async def run(settings: Settings) -> None:
         live = await exits.enter_async_context(
             LivePublisher(settings.redis_url, watched_feeds=nudges.watched_feeds, on_change=webhook_waker.notify_change)
         )
-        child_cancellation = _create_child_cancellation(
-            settings, GroupCancellation(database, objects), waker, live, exits
-        )
+        nudger = _open_nudge_sender(settings, exits)
+        child_cancellation = ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish)
         runner = TurnRunner(
             TurnServices(
                 claims=claims,
@@ -218,13 +223,17 @@ async def run(settings: Settings) -> None:
             await exits.enter_async_context(running)
         forgetter = SessionCleaner(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
-        deletions = DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES))
-        retention = SessionArchiving(database, objects, settings.retention)
-        idle_ending, expiry = (
-            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
-            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+        schedules = DeploymentSchedules(client, settings, DeploymentScheduleStore(database))
+        deployments = DeploymentActivities(
+            DeploymentFirings(
+                database, UnitOfWorkFactory(database, objects, limits), get_allowed_roots(settings).check_context
+            ),
+            schedules,
+            ChangeNotifier(live, nudger, waker, child_cancellation, schedules).notify_accepted,
         )
         urgent = (
+            schedules,
+            deployments,
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
@@ -232,9 +241,14 @@ async def run(settings: Settings) -> None:
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),
         )
-        sweep = SweepActivities(
-            leases, waker, (deletions, retention, idle_ending, expiry, FileCleanup(database, objects)), urgent=urgent
+        chores = (
+            DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES)),
+            SessionArchiving(database, objects, settings.retention),
+            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
+            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+            FileCleanup(database, objects),
         )
+        sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()
@@ -245,6 +259,7 @@ async def run(settings: Settings) -> None:
             sweep,
             stop,
             webhooks=_create_webhook_activities(settings, database, objects, exits),
+            deployments=deployments,
         )
 
 
@@ -291,12 +306,10 @@ def _create_webhook_activities(
     return WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
 
 
-def _create_child_cancellation(
-    settings: Settings, groups: GroupCancellation, waker: TemporalWaker, live: LivePublisher, exits: AsyncExitStack
-) -> ChildCancellation:
+def _open_nudge_sender(settings: Settings, exits: AsyncExitStack) -> NudgeSender:
     nudger = NudgeSender(settings.redis_url)
     exits.push_async_callback(nudger.aclose)
-    return ChildCancellation(groups, waker, nudger.nudge, live.publish)
+    return nudger
 
 
 def _raise_open_file_limit() -> None:

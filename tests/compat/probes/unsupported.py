@@ -34,7 +34,7 @@ async def the_work_queue_is_refused(door: SdkClient) -> None:
 
 @probe
 async def unsupported_resources_are_refused(door: SdkClient) -> None:
-    for method in ("deployments.list", "deployment_runs.list", "memory_stores.list", "skills.list"):
+    for method in ("memory_stores.list", "skills.list"):
         await _require_refused(door, method, method.split(".")[0])
     await _require_refused(door, "vaults.list", "vaults")
 

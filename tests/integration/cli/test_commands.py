@@ -67,6 +67,7 @@ COMMANDS = [
     *(("steps", name) for name in ("ls", "add", "show", "edit", "mv", "rm", "retry", "result")),
     ("queue", "run"),
     *(("batch", name) for name in ("run", "ls", "show", "attach", "results", "retry", "cancel")),
+    *(("schedules", name) for name in ("ls", "create", "show", "update", "pause", "resume", "run", "runs", "rm")),
     *(("agents", name) for name in ("ls", "show", "create", "archive")),
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
     *(("files", name) for name in ("ls", "pull", "upload", "get", "rm")),

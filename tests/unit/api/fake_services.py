@@ -42,6 +42,7 @@ from footplate.domain.sessions.threads import is_visible
 from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, TotalUsage, Turn
 
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
+from .fake_deployments import DeploymentWorld, FakeDeploymentReads, FakeDeploymentUnit
 from .fake_files import FakeFileUnit, FileWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
@@ -80,6 +81,7 @@ class World:
     steps: StepWorld = field(default_factory=StepWorld)
     batches: BatchWorld = field(default_factory=BatchWorld)
     webhooks: WebhookWorld = field(default_factory=WebhookWorld)
+    deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -117,11 +119,12 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads):
+class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads, FakeDeploymentReads):
     def __init__(self, world: World) -> None:
         self.webhook_world = world.webhooks
         self.step_world = world.steps
         self.batch_world = world.batches
+        self.deployment_world = world.deployments
         self.member_world = world.members
         self._world = world
 
@@ -257,6 +260,8 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads
             rows = [row for row in rows if row.agent["version"] == where.agent_version]
         if where.statuses:
             rows = [row for row in rows if row.status in where.statuses]
+        if where.deployment_id is not None:
+            rows = [row for row in rows if row.deployment_id == where.deployment_id]
         return _page(rows, principal, page)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
@@ -292,7 +297,7 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads
 
 
 class FakeUnit(
-    FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit, FakeWebhookUnit
+    FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit, FakeWebhookUnit, FakeDeploymentUnit
 ):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
@@ -301,6 +306,7 @@ class FakeUnit(
         self.step_world = world.steps
         self.batch_world = world.batches
         self.webhook_world = world.webhooks
+        self.deployment_world = world.deployments
         self._world = world
         self._files = world
         self._reads = FakeReads(world)
@@ -434,6 +440,7 @@ class FakeUnit(
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
+        deployment_id: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -459,6 +466,7 @@ class FakeUnit(
             owner_name=principal.name,
             audience=audience,
             ends_when_done=ends_when_done,
+            deployment_id=deployment_id,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -142,7 +142,8 @@ async def test_sessions_are_filtered(
     assert [row.id async for row in sdk.beta.sessions.list(created_at_gt=first.created_at)] == [second.id]
     assert [row.id async for row in sdk.beta.sessions.list(created_at_lte=first.created_at)] == [first.id]
     assert [row.id async for row in sdk.beta.sessions.list(agent_version=9)] == [second.id, first.id]
-    assert (await http.get("/v1/sessions", params={"deployment_id": "depl_1"})).status_code == 400
+    assert [row.id async for row in sdk.beta.sessions.list(deployment_id="depl_1")] == []
+    assert (await http.get("/v1/sessions", params={"memory_store_id": "memstore_1"})).status_code == 400
 
 
 @pytest.mark.parametrize(

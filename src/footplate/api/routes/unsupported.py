@@ -17,8 +17,6 @@ from footplate.domain.errors import InvalidRequest
 
 UNSUPPORTED_ROUTES: Final = {
     "work": "/v1/environments/{environment_id}/work",
-    "deployments": "/v1/deployments",
-    "deployment_runs": "/v1/deployment_runs",
     "dreams": "/v1/dreams",
     "memory_stores": "/v1/memory_stores",
     "skills": "/v1/skills",

@@ -23,7 +23,7 @@ _DESCRIPTIONS: Final = {
 def describe_change(change: Change) -> str:
     at = (change.processed_at or datetime.now(UTC)).astimezone()
     title = f"  {show_line(change.session_title, _MAX_TITLE)}" if change.session_title else ""
-    return f"{at:%H:%M:%S}  {show_line(change.session_id)}{title}  {_describe(change)}"
+    return f"{at:%H:%M:%S}  {show_line(change.session_id or change.deployment_id or '')}{title}  {_describe(change)}"
 
 
 def _describe(change: Change) -> str:
@@ -44,6 +44,8 @@ def _describe(change: Change) -> str:
             needed = "its result" if change.type == "agent.custom_tool_use" else "approval"
             call = show_line(f"{name} {json.dumps(change.input, ensure_ascii=False)}", _MAX_TEXT)
             text = f"needs {needed}: {call}"
+        case "deployment_run.failed":
+            text = f"run failed: {show_line(str((change.error or {}).get('message', '')), _MAX_TEXT)}"
         case "user.tool_confirmation":
             text = describe_decision(change)
         case other:

@@ -29,6 +29,13 @@ from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptO
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
+from footplate.domain.sessions.deployments import (
+    CheckContext,
+    Deployment,
+    DeploymentDefinition,
+    DeploymentReads,
+    DeploymentRun,
+)
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
@@ -115,6 +122,8 @@ class AcceptedInputs:
     """Organisation and id of other sessions that have work now."""
     cancelled_group: str | None = None
     """The batch whose remaining jobs are to be ended."""
+    changed_deployment: str | None = None
+    """The deployment whose schedule the engine has to know."""
     cancels_children: bool = False
     """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
     creates_session: bool = False
@@ -129,6 +138,7 @@ class SessionFilter:
     statuses: Sequence[SessionStatus] = ()
     parent_id: str | None = None
     group_id: str | None = None
+    deployment_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +207,24 @@ class StepUnit(Protocol):
     ) -> tuple[Playback, AcceptedInputs]: ...
 
 
+class DeploymentUnit(Protocol):
+    """Changes to deployments. Who creates, changes or resumes one is the member in whose name its schedule runs."""
+
+    async def create_deployment(self, principal: Principal, definition: DeploymentDefinition) -> Deployment: ...
+    async def update_deployment(
+        self, principal: Principal, deployment_id: str, change: Callable[[Deployment], DeploymentDefinition]
+    ) -> Deployment: ...
+    async def pause_deployment(self, principal: Principal, deployment_id: str) -> Deployment: ...
+    async def unpause_deployment(self, principal: Principal, deployment_id: str) -> Deployment: ...
+    async def archive_deployment(self, principal: Principal, deployment_id: str) -> Deployment:
+        """End its schedule. Its sessions and runs stay."""
+
+    async def run_deployment(
+        self, principal: Principal, deployment_id: str, *, check_context: CheckContext
+    ) -> tuple[DeploymentRun, Sequence[AcceptedInputs]]:
+        """Start a run now, in the name of the principal. A run that creates no session is recorded with its error."""
+
+
 class Reads(
     ProjectReads,
     FileReads,
@@ -208,6 +236,7 @@ class Reads(
     StepReads,
     BatchReads,
     WebhookReads,
+    DeploymentReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -242,7 +271,17 @@ class Reads(
 
 
 class UnitOfWork(
-    ProjectUnit, FileUnit, PolicyUnit, MemberUnit, LimitUnit, AuditUnit, StepUnit, BatchUnit, WebhookUnit, Protocol
+    ProjectUnit,
+    FileUnit,
+    PolicyUnit,
+    MemberUnit,
+    LimitUnit,
+    AuditUnit,
+    StepUnit,
+    BatchUnit,
+    WebhookUnit,
+    DeploymentUnit,
+    Protocol,
 ):
     """One transaction of the API."""
 
@@ -294,6 +333,7 @@ class UnitOfWork(
         permissions: JsonObject | None = None,
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
+        deployment_id: str | None = None,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,

@@ -1,7 +1,8 @@
 """The feed of an organisation: the changes of its sessions that people and programs react to, in one order.
 
-A *change* is an event of a session, or the creation or deletion of a session. Its *position* in the feed is a number
-without gaps in the organisation. Each viewer receives only the changes of sessions that it can see when they are sent.
+A *change* is an event of a session, the creation or deletion of a session, or a change of a deployment. Its *position*
+in the feed is a number without gaps in the organisation. Each viewer receives only the changes of sessions and
+deployments that it can see when they are sent.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
 from footplate.domain.sessions import events
+from footplate.domain.sessions.deployments import EVENT_PREFIXES
 from footplate.domain.sessions.events import Position
 
 SESSION_CREATED: Final = "session.created"
@@ -44,6 +46,7 @@ def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
 class FeedChange:
     position: int
     session_id: str
+    """For a change of a deployment: the id of the deployment."""
     session_title: str | None
     audience: SessionAudience | None
     """Who can see the session now. None: the session was deleted, and this is not its deletion."""
@@ -77,6 +80,8 @@ class FeedViewer:
 def to_wire(change: FeedChange) -> JsonObject:
     """Return the change in the form that clients receive: the event, and its session."""
     assert change.event is not None
+    if change.event.event.type.startswith(EVENT_PREFIXES):
+        return events.to_wire(change.event)  # its body names the deployment
     session: JsonObject = {
         "session_id": change.session_id,
         "session_position": change.event.seq,

@@ -147,6 +147,8 @@ class Session:
     """The group that it belongs to: the children of a session, or a batch."""
     parent_id: str | None = None
     """The session that started it."""
+    deployment_id: str | None = None
+    """The deployment whose run created it."""
 
 
 @dataclass(frozen=True, slots=True)

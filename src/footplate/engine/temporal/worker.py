@@ -11,9 +11,10 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from footplate.config import Settings
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
+from footplate.engine.temporal.deployment_schedules import DeploymentActivities
 from footplate.engine.temporal.sweep_schedule import SweepSchedule
 from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow, webhook_queue
-from footplate.engine.temporal.workflows import SessionWorkflow, SweepWorkflow
+from footplate.engine.temporal.workflows import DeploymentWorkflow, SessionWorkflow, SweepWorkflow
 
 log = structlog.get_logger(__name__)
 
@@ -30,14 +31,15 @@ async def run_worker(
     stop: asyncio.Event,
     *,
     webhooks: WebhookActivities | None = None,
+    deployments: DeploymentActivities | None = None,
 ) -> None:
     schedule = SweepSchedule(client, settings)
     await schedule.create_or_repair()
     worker = Worker(
         client,
         task_queue=settings.task_queue,
-        workflows=[SessionWorkflow, SweepWorkflow, WebhookWorkflow],
-        activities=[turns.run_turn, turns.prepare, sweep.sweep],
+        workflows=[SessionWorkflow, SweepWorkflow, WebhookWorkflow, DeploymentWorkflow],
+        activities=[turns.run_turn, turns.prepare, sweep.sweep, *([deployments.fire] if deployments else [])],
         # The workflows do no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_activities=settings.max_turns + 1,  # one for a sweep that an older version started

@@ -1,4 +1,5 @@
 """The Temporal workflows. `SessionWorkflow` runs the turns of a session. `SweepWorkflow` runs the sweep.
+`DeploymentWorkflow` starts a run of a deployment.
 
 The sweep is a periodic job that wakes sessions whose wake signal or worker was lost, and starts maintenance tasks, for
 example the sealing of audit entries.
@@ -15,11 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import Priority, RetryPolicy
+from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 RUN_TURN = "run_turn"
 SWEEP = "sweep"
+FIRE_DEPLOYMENT = "fire_deployment"
 WAKE = "wake"
 PREPARE = "prepare"
 _LOCAL_SWEEP = "local-sweep"
@@ -38,6 +40,20 @@ class SessionInput:
     """Whether it completes with the turn instead of lingering. Histories without this field linger."""
     priority: int | None = None
     """The priority of its turns, from 1 to 5. Histories without this field have Temporal's default, which is 3."""
+
+
+@dataclass(frozen=True)
+class ScheduledDeployment:
+    """A deployment and the revision of its schedule, as the schedule in Temporal knows it."""
+
+    organisation: str
+    deployment_id: str
+    revision: int
+    expression: str
+    timezone: str
+    catch_up_seconds: int
+    offsets: list[int]
+    """The offsets of the time zone from UTC, in minutes."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,26 @@ class SweepWorkflow:
         else:
             await workflow.execute_activity(SWEEP, start_to_close_timeout=limit, retry_policy=once)
 
+
+@workflow.defn(name="DeploymentWorkflow")
+class DeploymentWorkflow:
+    """Starts the run of one time of a schedule, which starts this workflow. If the worker dies, another one repeats it,
+    and the database decides whether there is something left to do.
+    """
+
+    @workflow.run
+    async def run(self, deployment: ScheduledDeployment) -> None:
+        scheduled_at = workflow.info().typed_search_attributes.get(_SCHEDULED_START) or workflow.info().start_time
+        # A local activity has its own slot, so turns that fill every slot of a worker do not delay schedules.
+        await workflow.execute_local_activity(
+            FIRE_DEPLOYMENT,
+            args=[deployment, scheduled_at.isoformat()],
+            start_to_close_timeout=timedelta(seconds=60),
+            retry_policy=RetryPolicy(maximum_interval=timedelta(seconds=10)),
+        )
+
+
+_SCHEDULED_START = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
 
 # A lost worker's turn is retried soon. The activity itself sets the delay after a provider's failure.
 _RETRY = RetryPolicy(

@@ -45,7 +45,7 @@ class Feed:
     async def _load_event(self, organisation: str, row: row_mapping.Row) -> Position | None:
         seq, at = row["seq"], row["created_at"]
         if row["own_id"] is not None:
-            return Position(seq, Event(row["type"], {}, row["own_id"]), at, at)
+            return Position(seq, Event(row["type"], row["own_body"] or {}, row["own_id"]), at, at)
         if row["event_id"] is not None:
             return Position(seq, Event(row["type"], row["body"] or {}, row["event_id"]), at, row["processed_at"])
         if not row["has_session"]:

@@ -62,7 +62,7 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         if disabled:
             await self._connection.execute(SQL["revoke_keys_of_member"], member_id)
         if successor_id is not None:
-            for statement in ("hand_over_sessions", "hand_over_batches"):
+            for statement in ("hand_over_sessions", "hand_over_batches", "hand_over_deployments"):
                 await self._connection.execute(SQL[statement], member_id, principal.organisation, successor_id)
         if disabled is not None:
             await self._connection.execute(SQL["wake_waiting_sessions"])

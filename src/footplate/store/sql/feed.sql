@@ -13,7 +13,8 @@ from (select distinct organisation from feed_pending order by 1) o
 -- `session.deleted` still says who could see it. A row without an event was archived, or its session was deleted.
 select f.position, f.session_id, f.seq, f.type, f.created_at, f.event_id as own_id, s.title, s.id is not null as has_session,
        coalesce(s.owner, s.principal, f.owner) as owner, coalesce(s.visible_to, f.visible_to) as visible_to,
-       coalesce(s.project_ids, f.project_ids, '{}') as project_ids, e.event_id, e.processed_at, e.body
+       coalesce(s.project_ids, f.project_ids, '{}') as project_ids, e.event_id, e.processed_at, e.body,
+       f.body as own_body
 from feed f
 left join sessions s on s.id = f.session_id
 left join lateral (

@@ -67,8 +67,9 @@ delete from environments where id = $1 and organisation = $2 returning id
 -- Returns no row if the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
-                          context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done)
-    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16
+                          context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done,
+                          deployment_id)
+    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17
     from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
     returning *
 ), head as (

@@ -145,6 +145,7 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
         statuses=[SessionStatus(status) for status in query.statuses],
         parent_id=query.parent_id,
         group_id=query.group_id,
+        deployment_id=query.deployment_id,
     )
     rows = await get_services(request).reads.sessions(principal, page, session_filter)
     page_rows, page_cursors = pagination.cut_page(

@@ -154,7 +154,7 @@ class ListSessions(Parameters):
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
-    deployment_id: Unsupported = None
+    deployment_id: Annotated[Text | None, Field(description="Only the sessions of this deployment's runs.")] = None
     memory_store_id: Unsupported = None
 
 
@@ -173,7 +173,7 @@ def serialize_session(session: Session) -> JsonObject:
         "vault_ids": [],
         "outcome_evaluations": [],
         "budget": None,
-        "deployment_id": None,
+        "deployment_id": session.deployment_id,
         "stats": serialize_stats(session),
         "usage": {**serialize_token_usage(session.usage), "active_seconds": session.active_seconds},
         "created_at": timestamp(session.created_at),

@@ -1,0 +1,127 @@
+"""Prints schedules and their runs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from footplate.cli.render import terminal_io, value_formatting
+from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
+from footplate.client import Deployment, DeploymentRun
+
+
+def print_schedules(found: Sequence[Deployment]) -> None:
+    if not found:
+        terminal_io.print_note(
+            'No schedules yet. Create one: footplate schedules create --cron "0 9 * * 1-5" "Check the build"'
+        )
+        return
+    rows: list[list[Cell]] = [
+        [
+            one.id,
+            _coloured(one.status),
+            UntrustedText(_describe_times(one)),
+            _format_next(one),
+            _format_last(one),
+            UntrustedText(one.name),
+        ]
+        for one in found
+    ]
+    print_rows(["ID", "STATUS", "TIMES", "NEXT", "LAST", "NAME"], rows)
+
+
+def print_schedule(schedule: Deployment, runs: Sequence[DeploymentRun]) -> None:
+    upcoming = schedule.schedule.upcoming_runs_at if schedule.schedule else []
+    shown: dict[str, Cell] = {
+        "id": schedule.id,
+        "name": UntrustedText(schedule.name),
+        "description": UntrustedText(schedule.description or ""),
+        "status": "removed" if schedule.archived_at else _coloured(schedule.status),
+        "paused": UntrustedText(_describe_pause(schedule)),
+        "times": UntrustedText(_describe_times(schedule)),
+        "next": ", ".join(_format_time(time, schedule) for time in upcoming),
+        "last": _format_last(schedule),
+        "overlap": schedule.overlap_policy,
+        "catch_up": f"{schedule.catch_up_seconds} s",
+        "agent": f"{schedule.agent.id} (version {schedule.agent.version})",
+        "environment": schedule.environment_id,
+        "work": UntrustedText(_describe_work(schedule)),
+        "runs_as": schedule.runs_as,
+    }
+    print_details({name: value for name, value in shown.items() if value not in ("", UntrustedText(""))})
+    if runs:
+        terminal_io.out().print()
+        print_runs(runs)
+
+
+def print_runs(found: Sequence[DeploymentRun]) -> None:
+    if not found:
+        terminal_io.print_note("No runs yet.")
+        return
+    rows: list[list[Cell]] = [
+        [
+            run.id,
+            "manual"
+            if run.trigger_context.scheduled_at is None
+            else f"{run.trigger_context.scheduled_at:%F %H:%M} UTC",
+            value_formatting.format_age(run.created_at),
+            run.session_id or ("skipped" if run.skipped else "[red]failed[/]"),
+            UntrustedText("" if run.error is None else run.error.message),
+        ]
+        for run in found
+    ]
+    print_rows(["RUN", "TIME", "AGE", "SESSION", "WHY"], rows)
+
+
+def describe_next(schedule: Deployment) -> str:
+    """Describes when the schedule starts the next session, or why it does not."""
+    if schedule.archived_at is not None:
+        return "It is removed. Its sessions and runs stay."
+    if schedule.schedule is None:
+        return f"It has no times. Start a session with: footplate schedules run {schedule.id}"
+    if schedule.status == "paused":
+        return f"It is paused. Resume it with: footplate schedules resume {schedule.id}"
+    return f"Next: {_format_next(schedule)}" if schedule.schedule.upcoming_runs_at else "It is being set up."
+
+
+def _describe_times(schedule: Deployment) -> str:
+    cron = schedule.schedule
+    return "" if cron is None else f"{cron.expression} {cron.timezone}"
+
+
+def _describe_pause(schedule: Deployment) -> str:
+    reason = schedule.paused_reason
+    if reason is None:
+        return ""
+    error = reason.get("error") or {}
+    return str(error.get("message") or error.get("type") or "by a member")
+
+
+def _describe_work(schedule: Deployment) -> str:
+    texts = [
+        str(block.get("text", "")) for event in schedule.initial_events for block in event.get("content", []) if block
+    ]
+    texts += [str(step.get("command") or step.get("kind")) for step in schedule.steps]
+    return value_formatting.title_from_prompt(" · ".join(texts))
+
+
+def _format_next(schedule: Deployment) -> str:
+    upcoming = schedule.schedule.upcoming_runs_at if schedule.schedule and schedule.status == "active" else []
+    return _format_time(upcoming[0], schedule) if upcoming else ""
+
+
+def _format_last(schedule: Deployment) -> str:
+    last = schedule.schedule.last_run_at if schedule.schedule else None
+    return "" if last is None else f"{value_formatting.format_age(last)} ago"
+
+
+def _format_time(time: datetime, schedule: Deployment) -> str:
+    """Formats a time in the time zone of the schedule."""
+    try:
+        zone = ZoneInfo(schedule.schedule.timezone if schedule.schedule else "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return f"{time:%F %H:%M} UTC"
+    return f"{time.astimezone(zone):%F %H:%M}"
+
+
+def _coloured(status: str) -> str:
+    return f"[{'green' if status == 'active' else 'yellow'}]{status}[/]"

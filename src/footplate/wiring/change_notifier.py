@@ -1,0 +1,51 @@
+"""Notifies event streams, running turns and workflows after a commit, in the API and in workers."""
+
+from contextlib import suppress
+
+from footplate.domain.errors import FootplateError
+from footplate.domain.ports.api import AcceptedInputs
+from footplate.domain.ports.engine import Waker
+from footplate.domain.sessions.turns import SessionToWake
+from footplate.engine.child_cancellation import ChildCancellation
+from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
+from footplate.engine.wake_sessions import wake_sessions
+from footplate.stream.live_publisher import LivePublisher
+from footplate.stream.nudges import NudgeSender
+
+
+class ChangeNotifier:
+    """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
+
+    def __init__(
+        self,
+        live: LivePublisher,
+        nudger: NudgeSender,
+        waker: Waker,
+        child_cancellation: ChildCancellation,
+        schedules: DeploymentSchedules,
+    ) -> None:
+        self._live = live
+        self._schedules = schedules
+        self._child_cancellation = child_cancellation
+        self._nudger = nudger
+        self._waker = waker
+
+    async def notify_accepted(self, accepted: AcceptedInputs) -> None:
+        await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
+        if accepted.creates_session:
+            self._live.notify_feed(accepted.organisation)
+        if accepted.nudge:
+            await self._nudger.nudge(accepted.session_id)
+        if accepted.wake:
+            own = SessionToWake(accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle)
+            await wake_sessions(self._waker, [own])
+        elif accepted.prepare:
+            with suppress(FootplateError):
+                await self._waker.prepare(accepted.organisation, accepted.session_id)
+        await wake_sessions(self._waker, accepted.to_wake)
+        if accepted.cancelled_group is not None:
+            await self._child_cancellation.cancel_group(accepted.cancelled_group)
+        if accepted.cancels_children:
+            await self._child_cancellation.cancel_children(accepted.session_id)
+        if accepted.changed_deployment is not None:
+            await self._schedules.apply(accepted.changed_deployment)
