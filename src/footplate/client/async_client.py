@@ -11,7 +11,6 @@ from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.members import ApiKeys, Limits, Members, Teams
 from footplate.client.policies import Policies
-from footplate.client.questions import Questions
 from footplate.client.resources import (
     Agents,
     DeploymentRuns,

@@ -241,14 +241,18 @@ async def run(settings: Settings) -> None:
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),
         )
-        chores = (
-            DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES)),
-            SessionArchiving(database, objects, settings.retention),
-            IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
-            SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
-            FileCleanup(database, objects),
+        sweep = SweepActivities(
+            leases,
+            waker,
+            (
+                DeletionCleanup(database, objects, _SessionCleanup(forgetter, settings.data_dir / WORKSPACES)),
+                SessionArchiving(database, objects, settings.retention),
+                IdleSessionEnding(database, settings.retention_end, child_cancellation.notify),
+                SessionExpiry(database, settings.retention_delete, child_cancellation.notify),
+                FileCleanup(database, objects),
+            ),
+            urgent=urgent,
         )
-        sweep = SweepActivities(leases, waker, chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         await database.plan_statements(TURN_STATEMENTS)
         freeze_loaded_objects()

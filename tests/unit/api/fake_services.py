@@ -297,7 +297,14 @@ class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads
 
 
 class FakeUnit(
-    FakeProjectUnit, FakeFileUnit, FakeMemberUnit, FakeLimitUnit, FakeStepUnit, FakeBatchUnit, FakeWebhookUnit, FakeDeploymentUnit
+    FakeProjectUnit,
+    FakeFileUnit,
+    FakeMemberUnit,
+    FakeLimitUnit,
+    FakeStepUnit,
+    FakeBatchUnit,
+    FakeWebhookUnit,
+    FakeDeploymentUnit,
 ):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)

@@ -13,7 +13,7 @@ from footplate.cli.actions.members import resolve_audience
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.json_output_models import ScheduleDetail
-from footplate.cli.pipeline_file import InvalidPipeline, load_pipeline
+from footplate.cli.pipeline_file.pipeline_parser import InvalidPipeline, load_pipeline
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import schedule_views, terminal_io, value_formatting
 from footplate.cli.render.terminal_io import Exit
