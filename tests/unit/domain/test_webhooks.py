@@ -1,10 +1,11 @@
 """The events of webhooks, their payloads, messages for a chat, and the times of retries."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_object
 from footplate.domain.organisations.visibility import SessionAudience
 from footplate.domain.organisations.webhooks import MAX_RETRY_WAIT, RETRY_PERIOD, retry_wait
 from footplate.domain.sessions import events, feed, webhook_events
@@ -34,11 +35,29 @@ def change(event: Event) -> FeedChange:
         (Event(events.USER_TOOL_CONFIRMATION, {}), ["approval.decided"]),
         (Event("step.ended", {}), ["step.ended"]),
         (Event(feed.LIMIT_REACHED), ["limit.reached"]),
+        (Event("deployment.paused"), ["deployment.paused"]),
     ],
 )
 def test_each_change_causes_its_events(event: Event, types: list[str]) -> None:
     assert [*webhook_events.webhook_types(event)] == types
     assert {*types} <= {*webhook_events.DESCRIPTIONS}
+
+
+def test_the_event_of_a_run_is_about_the_run_and_links_to_its_session() -> None:
+    body: JsonObject = {
+        "deployment_id": "depl_1",
+        "deployment_name": "nightly",
+        "deployment_run_id": "drun_1",
+        "session_id": "sesn_2",
+        "error": None,
+    }
+    event = Event("deployment_run.succeeded", body, "sevt_1")
+    payload = webhook_events.build_payload("org_1", "whdl_1", event.type, replace(change(event), session_id="depl_1"))
+    data = as_object(payload["data"])
+    assert (data["id"], data["deployment_id"], data["session_id"]) == ("drun_1", "depl_1", "sesn_2")
+    assert webhook_events.find_session(payload) == "sesn_2"
+    message = webhook_events.build_slack_message(payload, None, "https://example.com/sesn_2")
+    assert message["text"] == "<https://example.com/sesn_2|nightly> started a session"
 
 
 def test_a_payload_has_ids_and_states_and_no_content() -> None:

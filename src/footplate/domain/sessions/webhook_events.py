@@ -1,4 +1,4 @@
-"""The events of webhooks: which ones a change of a session causes, and their payloads.
+"""The events of webhooks: which ones a change of a session or deployment causes, and their payloads.
 
 Names are those of the reference API where it has one. A payload has ids and states, and no content of the session: a
 receiver reads that with its own API key.
@@ -9,7 +9,7 @@ from typing import Final
 
 from footplate.domain.json import Json, JsonObject, as_object
 from footplate.domain.organisations.webhooks import WebhookEndpoint
-from footplate.domain.sessions import batches, events, feed, steps
+from footplate.domain.sessions import batches, deployments, events, feed, steps
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.feed import FeedChange
 
@@ -46,8 +46,15 @@ DESCRIPTIONS: Final = {
     batches.JOB_ENDED: "ended as a job of a batch",
     batches.ENDED: "was the last job of a batch",
     feed.LIMIT_REACHED: "waits because a limit is reached",
+    deployments.CREATED: "was created as a schedule",
+    deployments.UPDATED: "was changed as a schedule",
+    deployments.PAUSED: "was paused as a schedule",
+    deployments.UNPAUSED: "continues as a schedule",
+    deployments.ARCHIVED: "was removed as a schedule",
+    deployments.RUN_SUCCEEDED: "started a session",
+    deployments.RUN_FAILED: "could not start a session",
 }
-"""All types that an endpoint can select, and what each says about the session."""
+"""All types that an endpoint can select, and what each says about the session or deployment."""
 
 _WORKSPACE: Final = "default"
 """The reference API divides organisations into workspaces. An organisation of Footplate has one."""
@@ -62,11 +69,15 @@ _FIELDS: Final = (
     "batch_id",
     "counts",
     "custom_id",
+    "deployment_id",
+    "deployment_name",
     "ended_by",
     "index",
     "outcome",
     "reason",
     "result",
+    "scheduled_at",
+    "session_id",
     "session_thread_id",
     "state",
     "step_id",
@@ -100,11 +111,14 @@ def build_payload(organisation: str, delivery_id: str, event_type: str, change: 
     details: JsonObject = {name: event.body[name] for name in _FIELDS if event.body.get(name) is not None}
     if event.type in {events.AGENT_TOOL_USE, events.AGENT_MCP_TOOL_USE, events.AGENT_CUSTOM_TOOL_USE}:
         details["tool_name"] = event.body.get("name")
-    if event.type == events.SESSION_ERROR:
+    if event.type in {events.SESSION_ERROR, deployments.RUN_FAILED}:
         details["error_type"] = as_object(event.body.get("error")).get("type")
     details |= {"event_id": event.id, "event_type": event.type, "position": change.position}
     at = change.event.processed_at or change.event.created_at
-    return _envelope(organisation, delivery_id, event_type, change.session_id, at.isoformat(), details)
+    subject_id = change.session_id
+    if event.type in {deployments.RUN_SUCCEEDED, deployments.RUN_FAILED}:
+        subject_id = str(event.body["deployment_run_id"])
+    return _envelope(organisation, delivery_id, event_type, subject_id, at.isoformat(), details)
 
 
 def build_test_payload(endpoint: WebhookEndpoint, delivery_id: str, created_at: str) -> JsonObject:
@@ -124,13 +138,21 @@ def _envelope(
     return {"type": "event", "id": delivery_id, "created_at": created_at.replace("+00:00", "Z"), "data": data}
 
 
+def find_session(payload: JsonObject) -> str | None:
+    """Return the session that an event is about, if it is about one: of a run, the session that it started."""
+    data = as_object(payload.get("data"))
+    event_type = str(data.get("type"))
+    found = data.get("session_id" if event_type.startswith(deployments.EVENT_PREFIXES) else "id")
+    return None if found is None or event_type == TEST else str(found)
+
+
 def build_slack_message(payload: JsonObject, title: str | None, link: str | None) -> JsonObject:
     """Build the message for an endpoint with the format `slack`. `link`: the address of the session, if it has one."""
     data = as_object(payload.get("data"))
     event_type, session_id = str(data.get("type")), str(data.get("id"))
     if event_type == TEST:
         return _slack_text("This is a test of a webhook from Footplate.")
-    name = _escape(title or session_id)
+    name = _escape(title or str(data.get("deployment_name") or session_id))
     subject = f"<{link}|{name}>" if link else f"*{name}*"
     outcome: Json = data.get("outcome") or data.get("state") or data.get("result") or data.get("tool_name")
     suffix = f": {_escape(str(outcome))}" if outcome else ""

@@ -131,8 +131,8 @@ class WebhookRunner:
         if target.endpoint.format is WebhookFormat.STANDARD:
             return delivery.payload
         link = None
-        if self._session_link is not None and delivery.session_id is not None:
-            link = self._session_link.replace(SESSION_PLACEHOLDER, delivery.session_id)
+        if self._session_link is not None and (session_id := webhook_events.find_session(delivery.payload)) is not None:
+            link = self._session_link.replace(SESSION_PLACEHOLDER, session_id)
         return webhook_events.build_slack_message(delivery.payload, pending.session_title, link)
 
 
