@@ -36,6 +36,9 @@ class HttpQueue:
     async def remove(self, step_id: str) -> None:
         await self._send("DELETE", f"/steps/{step_id}")
 
+    async def retry(self, step_id: str) -> str:
+        return str((await self._send("POST", f"/steps/{step_id}/retry", {}))["id"])
+
     async def change_playback(self, action: str) -> None:
         await self._send("POST", f"/{action}")
 

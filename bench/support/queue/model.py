@@ -24,11 +24,14 @@ class QueueModel:
     states: dict[str, str] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
     """How often each step was started."""
+    retried: set[str] = field(default_factory=set)
+    """The steps that were repeated."""
 
     def apply(self, position: Position) -> None:
         event = position.event
         body = event.body
         if event.type == steps.CREATED:
+            self._check_retry(body.get("retry_of"), body["before"])
             self._insert(str(body["step_id"]), body["before"])
         elif event.type == steps.STARTED:
             self._start(str(body["step_id"]))
@@ -56,6 +59,14 @@ class QueueModel:
             self._require(before in self.pending, "a step was placed before one that is not pending")
         self.pending.insert(len(self.pending) if before is None else self.pending.index(str(before)), step_id)
         self.states[step_id] = "pending"
+
+    def _check_retry(self, step_id: object, before: object) -> None:
+        if not isinstance(step_id, str):
+            return
+        self._require(self.states.get(step_id) in {"failed", "cancelled"}, f"{step_id} was repeated without a failure")
+        self._require(step_id not in self.retried, f"{step_id} was repeated twice")
+        self._require([before] == [*self.pending, None][:1], f"{step_id} was repeated behind other steps")
+        self.retried.add(step_id)
 
     def _take(self, step_id: str) -> None:
         self._require(step_id in self.pending, f"{step_id} is not pending")

@@ -20,6 +20,9 @@ class QueueAccess(Protocol):
     async def edit(self, step_id: str, fields: dict[str, Any]) -> None: ...
     async def move(self, step_id: str, before: str | None) -> None: ...
     async def remove(self, step_id: str) -> None: ...
+    async def retry(self, step_id: str) -> str:
+        """Repeat a step and return the id of the copy."""
+
     async def change_playback(self, action: str) -> None: ...
 
 
@@ -36,8 +39,8 @@ class RandomChanges:
     async def act(self, *more: Callable[[], Awaitable[None]]) -> None:
         """Make one change, or one of `more`."""
         actions: Sequence[Callable[[], Awaitable[None]]] = [
-            *[self._add] * ADD, self._edit, self._move, self._remove, *map(self._playback, ("play", "pause", "next")),
-            *more,
+            *[self._add] * ADD, self._edit, self._move, self._remove, self._retry,
+            *map(self._playback, ("play", "pause", "next")), *more,
         ]  # fmt: skip
         try:
             await self._chance.choice(actions)()
@@ -68,6 +71,9 @@ class RandomChanges:
 
     async def _remove(self) -> None:
         await self._access.remove(self._pick())
+
+    async def _retry(self) -> None:
+        self._ids.append(await self._access.retry(self._pick()))
 
     def _playback(self, action: str) -> Callable[[], Awaitable[None]]:
         return lambda: self._access.change_playback(action)

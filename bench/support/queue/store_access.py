@@ -79,6 +79,13 @@ class StoreQueue:
         async with self._units.unit(self._principal, None) as unit:
             await unit.remove_step(self._principal, self._session_id, step_id)
 
+    async def retry(self, step_id: str) -> str:
+        async with self._units.unit(self._principal, None) as unit:
+            step, _ = await unit.retry_step(
+                self._principal, self._session_id, step_id, play=False, check=lambda _: None
+            )
+        return step.id
+
     async def change_playback(self, action: str) -> None:
         async with self._units.unit(self._principal, None) as unit:
             await unit.change_playback(

@@ -60,6 +60,7 @@ class Branch:
 
 
 async def run(world: World, branch: Branch | None, definition: StepDefinition = MERGE) -> TurnOutcome:
+    world.content = [ev.text_block("All done")]
     step = ClaimedStep(id="step_1", position=1, definition=definition, attempt=1)
     return await DeliveryHarness().run(replace(world.context(), step=step, delivery=branch))
 
@@ -83,7 +84,7 @@ async def test_a_delivery_is_a_call_with_the_commit_as_its_output(world: World) 
         "step_1",
         "allow",
     )
-    assert use.body["input"] == {"into": "main", "message": None, "project_id": None}
+    assert use.body["input"] == {"into": "main", "message": "All done"}
     assert (result.body["tool_use_id"], result.body["is_error"]) == (use.id, False)
 
 

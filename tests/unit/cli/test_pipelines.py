@@ -13,6 +13,16 @@ from footplate.cli.profile.server_profiles import Server
 SERVER = Server("http://127.0.0.1:9", "key", "`footplate dev`", is_local=True)
 
 
+@pytest.mark.parametrize("step", ["merge: main", "push: {}"])
+def test_a_delivery_needs_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str], step: str) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(f"steps:\n  - shell: ls\n  - {step}\n")
+    with pytest.raises(typer.Exit) as exit_info:
+        pipelines.run_pipeline(file, RunRequest(prompt=""), detach=True, as_json=False, profile=None)
+    shown = " ".join(capsys.readouterr().err.split())
+    assert (exit_info.value.exit_code, "the new session would have none. Use --project." in shown) == (2, True)
+
+
 @pytest.mark.requirement("O5")
 @pytest.mark.parametrize("branches", ["merge", "best"])
 def test_files_in_a_shared_directory_are_not_merged(

@@ -25,12 +25,15 @@ _SHARED_DIRECTORY = (
     "a step with `branches: merge` or `branches: best` cannot run in a directory that you named, because its sessions "
     "would change the same files."
 )
+_NO_PROJECT = "a `merge` or `push` step delivers to a branch of a project, and the new session would have none."
 
 
 def run_pipeline(
     path: Path, request: session_start.RunRequest, *, detach: bool, as_json: bool, profile: str | None
 ) -> None:
     pipeline = _load(path, request, as_json=as_json)
+    if request.session is None and pipeline.delivers and not request.projects:
+        _refuse(f"{path}: {_NO_PROJECT}", "Use --project.", as_json=as_json)
 
     async def work(client: AsyncFootplate, server: Server) -> int:
         if request.session is None and pipeline.merges_files and session_start.shares_directory(server, request):

@@ -322,6 +322,11 @@ class Pipeline(BaseModel):
         """Whether a parallel step takes over the files of its sessions."""
         return any(isinstance(step, ParallelStep) and step.branches != "none" for step in self.steps)
 
+    @property
+    def delivers(self) -> bool:
+        """Whether a step merges or pushes the session's work."""
+        return any(isinstance(step, _DeliveryStep) for step in self.steps)
+
     def to_wire(self) -> list[dict[str, Any]]:
         return [step.to_wire() for step in self.steps]
 

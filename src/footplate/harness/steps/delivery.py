@@ -6,6 +6,7 @@ that continues the turn after a crash changes nothing twice, and reports what th
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Final, Literal
 
 from footplate import failpoints
@@ -82,8 +83,10 @@ class _DeliveryRun:
     async def _log_call(self) -> Event:
         step = self._turn.step
         assert step is not None
-        kind = step.definition.kind
-        use = self._mark(ev.tool_use(TOOLS[kind], self._wanted.dump(kind), call_id=self._turn.turn_id))
+        kind, message = step.definition.kind, "".join(str(block.get("text") or "") for block in self._turn.content)
+        fields = replace(self._wanted, message=message or None).dump(kind)  # with references replaced
+        call_input = {name: value for name, value in fields.items() if value is not None}
+        use = self._mark(ev.tool_use(TOOLS[kind], call_input, call_id=self._turn.turn_id))
         await self._turn.log.append([use])
         await failpoints.hit("after_intent")
         return use
