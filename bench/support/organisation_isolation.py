@@ -172,14 +172,14 @@ class Organisation:
         return {"member_id": member.json()["id"], "team_id": team.json()["id"], "key_id": key.json()["id"]}
 
     async def _create_webhook(self, session_id: str) -> dict[str, str]:
-        """Creates a webhook endpoint of the session with a delivery, unless the key is restricted to projects."""
+        """Creates a webhook endpoint of the session with two deliveries, unless the key is restricted to projects."""
         body = {"url": new_webhook_url(), "session_id": session_id}
         created = await self.http.post("/v1/webhook_endpoints", json=body)
         if created.status_code == httpx2.codes.FORBIDDEN:
             return {}
         endpoint_id = created.json()["id"]
-        sent = await self.http.post(f"/v1/webhook_endpoints/{endpoint_id}/test")
-        return {"endpoint_id": endpoint_id, "delivery_id": sent.json()["id"]}
+        sent = [await self.http.post(f"/v1/webhook_endpoints/{endpoint_id}/test") for _ in range(2)]
+        return {"endpoint_id": endpoint_id, "delivery_id": sent[0].json()["id"]}
 
     async def _create_approval(self, audience: Mapping[str, str]) -> str:
         """Creates two pending approvals and returns the id of one."""
