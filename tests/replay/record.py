@@ -17,6 +17,7 @@ from typing import Any, Final
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from footplate.config import Settings
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
 from footplate.engine.temporal.worker import run_worker
@@ -60,9 +61,7 @@ class ScriptedTurns(TurnRunner):
 
 
 class NothingToSweep:
-    async def find_sessions_to_wake(
-        self, *, older_than: float, lost_for: float, limit: int
-    ) -> Sequence[tuple[str, str]]:
+    async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[SessionToWake]:
         del older_than, lost_for, limit
         return ()
 

@@ -153,7 +153,8 @@ class Vec(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("size", cty
 space = ctypes.create_string_buffer(16)
 here, there = Vec(ctypes.addressof(space), 16), Vec(@{memory}, 16)
 one = ctypes.c_ulong(1)
-libc.syscall(@{NR_process_vm_readv}, @{pid}, ctypes.byref(here), one, ctypes.byref(there), one, 0)
+# The sixth argument is on the stack: an int would leave the upper half of its place undefined.
+libc.syscall(@{NR_process_vm_readv}, @{pid}, ctypes.byref(here), one, ctypes.byref(there), one, ctypes.c_ulong(0))
 print(space.raw)
 """,
         succeeded=leaks("memory"), root_only=True,

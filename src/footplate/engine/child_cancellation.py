@@ -62,4 +62,4 @@ class ChildCancellation(Chore):
             await self._publish(organisation, session_id, positions)
         for session_id in stopped.to_nudge:
             await self._nudge(session_id)
-        await wake_sessions(self._waker, stopped.to_wake, ends_when_idle=True)
+        await wake_sessions(self._waker, stopped.to_wake)

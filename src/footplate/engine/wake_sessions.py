@@ -17,19 +17,14 @@ _CONCURRENCY: Final = 8
 _MAX_HEALTHY: Final = 100
 
 
-async def wake_sessions(waker: Waker, sessions: Iterable[SessionToWake], *, ends_when_idle: bool = False) -> None:
+async def wake_sessions(waker: Waker, sessions: Iterable[SessionToWake]) -> None:
     """Wake the sessions, a few at a time. They are started in their order."""
     remaining = iter(sessions)
 
     async def wake_next() -> None:
-        for organisation, session_id, *options in remaining:
+        for organisation, session_id, priority, ends_when_idle in remaining:
             try:
-                await waker.wake(
-                    organisation,
-                    session_id,
-                    ends_when_idle=ends_when_idle or len(options) > 1,
-                    priority=options[0] if options else None,
-                )
+                await waker.wake(organisation, session_id, ends_when_idle=ends_when_idle, priority=priority)
             except FootplateError as error:
                 log.warning(
                     "session could not be woken; the sweep will wake it",
@@ -50,10 +45,10 @@ async def wake_overdue_sessions(waker: Waker, sessions: Iterable[SessionToWake])
 
     async def wake_next() -> None:
         nonlocal healthy
-        for organisation, session_id, *priority in remaining:
+        for organisation, session_id, priority, _ in remaining:
             if healthy >= _MAX_HEALTHY:
                 return
-            if await waker.wake_overdue(organisation, session_id, priority=priority[0] if priority else None):
+            if await waker.wake_overdue(organisation, session_id, priority=priority):
                 log.info("session woken by the sweep", action="sweep.wake", session=session_id)
                 healthy = 0
             else:

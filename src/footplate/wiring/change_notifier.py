@@ -5,6 +5,7 @@ from contextlib import suppress
 from footplate.domain.errors import FootplateError
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.wake_sessions import wake_sessions
@@ -36,12 +37,12 @@ class ChangeNotifier:
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:
-            woken = [(accepted.organisation, accepted.session_id)]
-            await wake_sessions(self._waker, woken, ends_when_idle=accepted.ends_when_idle)
+            own = SessionToWake(accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle)
+            await wake_sessions(self._waker, [own])
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
-        await wake_sessions(self._waker, accepted.to_wake, ends_when_idle=True)
+        await wake_sessions(self._waker, accepted.to_wake)
         if accepted.cancelled_group is not None:
             await self._child_cancellation.cancel_group(accepted.cancelled_group)
         if accepted.cancels_children:

@@ -15,6 +15,7 @@ from footplate.domain.errors import Unavailable
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.engine.temporal.session_waker import workflow_id
+from footplate.stack.orphan_processes import wait_until
 from footplate.stack.services.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -122,9 +123,8 @@ async def test_only_a_workflow_that_does_nothing_is_replaced(idle_engine: Engine
         assert await run_id() == first  # its activity runs
         turns.release.set()
         await engine.wait_for_ended_turns(session_id)
-        async with asyncio.timeout(30):  # until the workflow has processed the end of the turn
-            while not await engine.waker.wake_overdue(engine.principal.organisation, session_id):
-                await asyncio.sleep(0.1)
+        # False until the workflow has processed the end of the turn.
+        assert await wait_until(lambda: engine.waker.wake_overdue(engine.principal.organisation, session_id), 30)
         assert await run_id() != first
         await engine.send(session_id, "two")
         await engine.wait_for_ended_turns(session_id, 2)

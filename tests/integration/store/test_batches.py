@@ -27,7 +27,7 @@ from footplate.domain.sessions.batches import (
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.feed import is_change
 from footplate.domain.sessions.steps import OnFailure, StepDefinition, StepKind
-from footplate.domain.sessions.turns import Mode, TurnOutcome, TurnStatus
+from footplate.domain.sessions.turns import Mode, SessionToWake, TurnOutcome, TurnStatus
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.deferred_turns import DeferredTurns
 from footplate.store.resources.limits import LimitStore
@@ -83,7 +83,7 @@ async def test_each_job_is_a_background_session_that_ends_with_its_work(cell: Ce
     assert session.metadata == {"a": "b"}
     assert (await cell.reads.session(principal, second)).title == "job-1"
     found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=-1, lost_for=60, limit=1000)
-    assert {(principal.organisation, session_id, 5) for session_id in (first, second)} <= {*found}
+    assert {SessionToWake(principal.organisation, session_id, 5) for session_id in (first, second)} <= {*found}
     await _run(cell, principal, first)
     claim = await cell.claim(second, principal)
     assert (await _read(cell, principal, created.batch)).counts.running == 1
@@ -312,6 +312,6 @@ async def test_turns_of_a_limited_organisation_start_by_priority(cell: Cell, pri
     await cell.expect_nothing_to_claim(interactive, principal)
     await cell.turns.finish(claim, COMPLETED)
     released = await DeferredTurns(cell.database, LimitStore(cell.database)).release_turns()
-    assert (principal.organisation, interactive) in released
+    assert SessionToWake(principal.organisation, interactive) in released
     assert not {session_id for _, session_id, *_ in released} & {*waiting}
     await cell.claim(interactive, principal)

@@ -18,7 +18,7 @@ from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, StepState, WaitFor
-from footplate.domain.sessions.turns import TurnStatus, session_to_wake
+from footplate.domain.sessions.turns import SessionToWake, TurnStatus
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.expiry import SessionExpiry
@@ -70,7 +70,7 @@ async def test_members_run_a_few_at_a_time_and_the_parent_gets_one_result(cell: 
     await cell.expect_nothing_to_claim(third, principal)
     assert await run(cell, principal, second, FAILED) == [third]
     finished = await cell.turns.finish(await cell.claim(first, principal), COMPLETED)
-    assert list(finished.to_wake) == [session_to_wake(principal.organisation, fourth, None, ends_when_idle=True)]
+    assert list(finished.to_wake) == [SessionToWake(principal.organisation, fourth, None, ends_when_idle=True)]
     assert await run(cell, principal, third) == []
     await cell.expect_nothing_to_claim(claim.session_id, principal)
     assert await run(cell, principal, fourth) == [claim.session_id]
@@ -384,7 +384,7 @@ async def test_children_have_the_context_overrides_and_priority_of_the_turn(cell
         await connection.execute("update session_heads set priority = 5 where session_id = $1", parent_id)
     claim = await cell.claim(parent_id, principal)
     group, to_wake = await store(cell).spawn(claim, ids.new_id(ids.EVENT), requests(1))
-    assert to_wake == [session_to_wake(principal.organisation, group.session_ids[0], 5)]
+    assert to_wake == [SessionToWake(principal.organisation, group.session_ids[0], 5)]
     child = await cell.claim(group.session_ids[0], principal)
     assert (await cell.head(child.session_id))["priority"] == 5
     assert child.config.max_iterations == 3
@@ -493,5 +493,7 @@ async def test_expired_member_is_counted_before_it_is_deleted(cell: Cell, princi
         notified.append(stopped)
 
     await SessionExpiry(cell.database, timedelta(0), notify)._handle_if_due(principal.organisation, child_id)
-    assert [list(stopped.to_wake) for stopped in notified] == [[(principal.organisation, parent.session_id)]]
+    assert [list(stopped.to_wake) for stopped in notified] == [
+        [SessionToWake(principal.organisation, parent.session_id)]
+    ]
     assert (await cell.claim(parent.session_id, principal)).turn_id == parent.turn_id

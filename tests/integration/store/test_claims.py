@@ -9,7 +9,7 @@ import pytest
 from footplate.domain.errors import Unavailable
 from footplate.domain.organisations.principals import Author, Principal
 from footplate.domain.ports.engine import Claim, NothingToClaim
-from footplate.domain.sessions.turns import Session
+from footplate.domain.sessions.turns import Session, SessionToWake
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import SQL
 from footplate.store.leases.worker_lease_store import WorkerLeases
@@ -81,7 +81,7 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
         claimed = await connection.fetchrow(SQL["claim_step"], session_id, principal.organisation, "wrkr_dead")
         assert claimed is not None
     sweep = WorkerLeases(cell.database)
-    assert (principal.organisation, session_id) in await sweep.find_sessions_to_wake(
+    assert SessionToWake(principal.organisation, session_id) in await sweep.find_sessions_to_wake(
         older_than=0, lost_for=60, limit=1000
     )
     claim = await cell.claim(session_id, principal)

@@ -9,7 +9,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.engine import Claim, FinishedTurn
 from footplate.domain.sessions import events, threads
-from footplate.domain.sessions.turns import SessionStatus, TurnStatus, WhenBusy
+from footplate.domain.sessions.turns import SessionStatus, SessionToWake, TurnStatus, WhenBusy
 
 from .cell import (
     COMPLETED,
@@ -67,8 +67,8 @@ async def test_sessions_with_a_lost_wake_are_found(cell: Cell, principal: Princi
     running = await cell.session(principal, "hello")
     await cell.claim(running, principal)
     found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=0, lost_for=60, limit=10_000)
-    assert (principal.organisation, asleep) in found
-    assert (principal.organisation, running) not in found
+    assert SessionToWake(principal.organisation, asleep) in found
+    assert SessionToWake(principal.organisation, running) not in found
 
 
 async def test_a_message_to_an_idle_session_may_ask_to_be_rejected(cell: Cell, principal: Principal) -> None:

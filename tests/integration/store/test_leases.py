@@ -5,6 +5,7 @@ import secrets
 import pytest
 
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.leases.worker_lease_store import WorkerLeases
 
 from .cell import Cell
@@ -35,12 +36,12 @@ async def test_a_lost_turn_of_a_living_worker_is_released_for_the_sweep(cell: Ce
     async with cell.database.connection() as connection:
         claimed = "update session_heads set claimed_at = now() - interval '2 minutes' where session_id = any($1)"
         await connection.execute(claimed, [lost, held])
-    assert (principal.organisation, lost) not in await leases.find_sessions_to_wake(
+    assert SessionToWake(principal.organisation, lost) not in await leases.find_sessions_to_wake(
         older_than=5, lost_for=60, limit=1000
     )
     assert await leases.release_forgotten(worker, [held], older_than=30) == [lost]
     found = await leases.find_sessions_to_wake(older_than=5, lost_for=60, limit=1000)
-    assert (principal.organisation, lost) in found
-    assert (principal.organisation, held) not in found
+    assert SessionToWake(principal.organisation, lost) in found
+    assert SessionToWake(principal.organisation, held) not in found
     resumed = await cell.claim(lost, principal, worker)
     assert resumed.attempt == 2

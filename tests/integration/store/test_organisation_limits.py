@@ -14,7 +14,7 @@ from footplate.domain.organisations.limits import (
 )
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.engine import Claim
-from footplate.domain.sessions.turns import Activity, ActivityState, StallReason
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionToWake, StallReason
 from footplate.stack import Stack
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.deferred_turns import DeferredTurns
@@ -134,7 +134,7 @@ async def test_a_turn_beyond_the_limit_waits_for_a_slot(cell: Cell, principal: P
     activity = (await cell.reads.session(principal, sessions[1])).activity
     assert activity == Activity(ActivityState.QUEUED, StallReason.TURN_LIMIT)
     found = await leases.find_sessions_to_wake(older_than=0, lost_for=60, limit=1000)
-    assert (principal.organisation, sessions[1]) not in found
+    assert SessionToWake(principal.organisation, sessions[1]) not in found
     assert await _release(cell, principal) == []
     await cell.turns.finish(running, COMPLETED)
     await cell.expect_nothing_to_claim(sessions[2], principal)  # an older turn waits for the free slot
@@ -154,7 +154,7 @@ async def test_a_released_turn_whose_wake_is_lost_is_found_by_the_sweep(cell: Ce
     await limit(cell, principal, TURNS, 1)
     assert await _release(cell, principal) == [session_id]
     found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=0, lost_for=60, limit=1000)
-    assert (principal.organisation, session_id) in found
+    assert SessionToWake(principal.organisation, session_id) in found
     await cell.claim(session_id, principal)
 
 

@@ -17,7 +17,7 @@ from footplate.domain.ports.api import SessionFilter
 from footplate.domain.ports.usage_report import UsageQuery
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Usage
-from footplate.domain.sessions.turns import Activity, ActivityState, Session, StallReason
+from footplate.domain.sessions.turns import Activity, ActivityState, Session, SessionToWake, StallReason
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.resources.usage_report import UsageReader
 
@@ -222,7 +222,7 @@ async def test_the_sweep_wakes_a_session_that_missed_the_change_of_its_author(ce
             "update session_heads set wake = false, waits_for = $2 where session_id = $1", session_id, ann.id
         )
     found = await WorkerLeases(cell.database).find_sessions_to_wake(older_than=-1, lost_for=60, limit=1000)
-    assert (ann.organisation, session_id) in found
+    assert SessionToWake(ann.organisation, session_id) in found
 
 
 async def test_messages_of_a_member_who_is_enabled_again_run(cell: Cell) -> None:

@@ -50,7 +50,7 @@ async def test_a_batch_is_created_and_its_jobs_are_woken_with_their_priority(
     assert third.content[0]["text"] == "Read it"
     assert first.agent is second.agent
     accepted = api.world.accepted[-1]
-    assert [priority for *_, priority in accepted.to_wake] == [5, 5, 5]
+    assert [woken.priority for woken in accepted.to_wake] == [5, 5, 5]
     assert (await http.get(PATH)).json()["data"][0]["id"] == batch["id"]
     assert (await http.get(f"{PATH}/{batch['id']}")).json() == batch
 

@@ -62,8 +62,8 @@ async def test_sealing_continues_while_archiving_takes_long() -> None:
 
 async def test_the_sweep_does_not_ask_about_every_turn_that_waits_for_a_worker() -> None:
     waker = Waker("lost")
-    waiting: list[SessionToWake] = [("org", f"waiting-{number}", 4) for number in range(500)]
-    await SweepActivities(Store(*waiting[:50], ("org", "lost"), *waiting[50:]), waker).sweep()
+    waiting = [SessionToWake("org", f"waiting-{number}", 4) for number in range(500)]
+    await SweepActivities(Store(*waiting[:50], SessionToWake("org", "lost"), *waiting[50:]), waker).sweep()
     assert ("lost", None) in waker.asked
     assert 150 <= len(waker.asked) < 170
     assert ("waiting-0", 4) in waker.asked
@@ -72,5 +72,5 @@ async def test_the_sweep_does_not_ask_about_every_turn_that_waits_for_a_worker()
 async def test_the_sweep_wakes_all_sessions_that_were_lost() -> None:
     lost = [f"lost-{number}" for number in range(500)]
     waker = Waker(*lost)
-    await SweepActivities(Store(*(("org", session_id) for session_id in lost)), waker).sweep()
+    await SweepActivities(Store(*(SessionToWake("org", session_id) for session_id in lost)), waker).sweep()
     assert len(waker.asked) == 500

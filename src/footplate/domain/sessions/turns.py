@@ -4,24 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple
 
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Usage
 
-SessionToWake: TypeAlias = tuple[str, str] | tuple[str, str, int | None] | tuple[str, str, int | None, bool]
-"""A session that has work: its organisation, its id, the priority of its turns unless it is the default, and whether no
-further turn is expected after this work."""
 
+class SessionToWake(NamedTuple):
+    """A session that has work."""
 
-def session_to_wake(
-    organisation: str, session_id: str, priority: int | None, *, ends_when_idle: bool = False
-) -> SessionToWake:
-    if ends_when_idle:
-        return organisation, session_id, priority, True
-    return (organisation, session_id) if priority is None else (organisation, session_id, priority)
+    organisation: str
+    session_id: str
+    priority: int | None = None
+    """The engine's priority of its turns. None is the default."""
+    ends_when_idle: bool = True
+    """Whether its workflow ends with this work, instead of waiting a while for the next message."""
 
 
 class SessionStatus(StrEnum):

@@ -11,6 +11,7 @@ from footplate.domain.ports.child_store import ChildStore
 from footplate.domain.ports.engine import Claim, Waker
 from footplate.domain.sessions.groups import ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import Branches, WaitFor
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.turn.file_snapshots import TurnFiles
 from footplate.engine.wake_sessions import wake_sessions
@@ -44,7 +45,7 @@ class TurnChildren(ChildSessions):
         group, to_wake = await self._store.spawn(
             self._claim, call_id, requests, max_running=max_running, wait_for=wait_for
         )
-        await wake_sessions(self._waker, to_wake, ends_when_idle=True)
+        await wake_sessions(self._waker, to_wake)
         return group
 
     async def find_result(self, group_id: str) -> GroupResult | None:
@@ -56,7 +57,7 @@ class TurnChildren(ChildSessions):
 
     async def send_message(self, session_id: str, text: str, call_id: str) -> None:
         if await self._store.send_message(self._claim, session_id, text, call_id):
-            await wake_sessions(self._waker, [(self._claim.organisation, session_id)], ends_when_idle=True)
+            await wake_sessions(self._waker, [SessionToWake(self._claim.organisation, session_id)])
 
     async def cancel(self, group_id: str) -> None:
         await self._cancellation.cancel_group(group_id)

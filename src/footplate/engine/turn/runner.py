@@ -145,7 +145,7 @@ class TurnRunner:
         await live.publish(claim.positions)
         if isinstance(claim, NothingToClaim):
             await live.aclose()
-            await wake_sessions(services.waker, claim.to_wake, ends_when_idle=True)
+            await wake_sessions(services.waker, claim.to_wake)
             if claim.retry_after is not None:
                 return RetryTurn(
                     claim.retry_after, "The next step is repeated after a failure, and waits for its time."
@@ -437,7 +437,7 @@ class _Turn:
         await failpoints.hit("after_turn_commit")
         await self._live.publish(finished.positions)
         self._keeps_warm = self._keeps_warm and not finished.has_ended
-        await wake_sessions(self._services.waker, finished.to_wake, ends_when_idle=True)
+        await wake_sessions(self._services.waker, finished.to_wake)
         if self._children is not None and outcome.status is not TurnStatus.AWAITING:
             await self._children.cancel_remaining()
         if finished.retry_after is not None and finished.has_more:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from footplate.domain.ports.engine import HeadState
-from footplate.domain.sessions.turns import SessionToWake, session_to_wake
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.database import SQL, Database
 
 
@@ -35,7 +35,7 @@ class WorkerLeases:
         # A claim may have read its author's state just before the change that would have woken the session.
         await self._database.fetch("wake_waiting_sessions")
         rows = await self._database.fetch("to_wake", older_than, lost_for, limit)
-        return [session_to_wake(row["organisation"], row["session_id"], row["priority"]) for row in rows]
+        return [SessionToWake(row["organisation"], row["session_id"], row["priority"]) for row in rows]
 
     async def delete_stale_rows(self) -> None:
         await self._database.fetch("forget_answers")

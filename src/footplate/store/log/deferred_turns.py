@@ -17,7 +17,7 @@ from footplate.domain.organisations.limits import (
     OrganisationLimits,
     choose_turns_to_start,
 )
-from footplate.domain.sessions.turns import SessionToWake, session_to_wake
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.limits import LimitStore
 
@@ -73,5 +73,5 @@ class DeferredTurns:
             chosen = choose_turns_to_start(turns, running, await self._limits.load(organisation))
             if chosen:
                 rows = await self._database.fetch("release_deferred_turns", chosen)
-                released += [session_to_wake(organisation, row["session_id"], row["priority"]) for row in rows]
+                released += [SessionToWake(organisation, row["session_id"], row["priority"]) for row in rows]
         return released

@@ -39,7 +39,7 @@ from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
 from footplate.domain.sessions import events
 from footplate.domain.sessions.batches import BatchDefinition, BatchPriority, CreatedBatch, JobDefinition
-from footplate.domain.sessions.turns import session_to_wake
+from footplate.domain.sessions.turns import SessionToWake
 
 router = create_router("/v1/session_batches", "session_batches")
 
@@ -107,7 +107,7 @@ def _announce_batch(created: CreatedBatch) -> ChangeResult:
         creates_session=True,
         ends_when_idle=True,
         to_wake=[
-            session_to_wake(organisation, session_id, created.batch.priority.engine_priority)
+            SessionToWake(organisation, session_id, created.batch.priority.engine_priority)
             for session_id in created.session_ids
         ],
     )

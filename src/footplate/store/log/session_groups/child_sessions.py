@@ -23,7 +23,7 @@ from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
-from footplate.domain.sessions.turns import SessionToWake, WhenBusy, session_to_wake
+from footplate.domain.sessions.turns import SessionToWake, WhenBusy
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.inputs import append_events, append_inputs
@@ -205,7 +205,7 @@ async def _create_group(
     await connection.execute(SQL["wake_children"], session_ids[:started])
     group = SpawnedGroup(id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests))
     priority = parent["head_priority"]
-    return group, [session_to_wake(organisation, session_id, priority) for session_id in session_ids[:started]]
+    return group, [SessionToWake(organisation, session_id, priority) for session_id in session_ids[:started]]
 
 
 async def _load_agents(connection: Connection, organisation: str, requests: Sequence[ChildRequest]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.groups import GroupResult, MemberResult, WaitFor
 from footplate.domain.sessions.steps import Playback
-from footplate.domain.sessions.turns import SessionToWake, session_to_wake
+from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.database import SQL, Connection
 from footplate.store.log.inputs import append_events
 from footplate.store.log.step_queue import playback_event
@@ -84,7 +84,7 @@ async def start_next_member(connection: Connection, organisation: str, group_id:
     if row is None:
         return ()
     await append_events(connection, organisation, None, row["session_id"], [playback_event(Playback())])
-    return [session_to_wake(organisation, row["session_id"], row["priority"], ends_when_idle=True)]
+    return [SessionToWake(organisation, row["session_id"], row["priority"])]
 
 
 async def load_result(connection: Connection, group: Row) -> GroupResult:
@@ -108,7 +108,7 @@ async def _submit_result(connection: Connection, group: Row) -> Sequence[Session
         return ()  # the turn of the parent has ended without the result
     event = groups.result_event(group["waited_for_by"], result)
     await append_events(connection, organisation, None, parent_id, [event], wake=True)
-    return [(organisation, parent_id)]
+    return [SessionToWake(organisation, parent_id)]
 
 
 def _wait_for(group: Row) -> WaitFor:

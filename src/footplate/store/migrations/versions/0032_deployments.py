@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0032"
-down_revision = "0029"
+down_revision = "0030"
 
 
 def upgrade() -> None:
