@@ -12,6 +12,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_message_body, read_query
+from footplate.api.requests.route_permissions import check_delivery_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
@@ -310,6 +311,7 @@ async def _check_template(services: ApiServices, principal: Principal, template:
             field="initial_events",
             help_text="Add a `user.message`, or steps.",
         )
+    check_delivery_steps(principal, [step for step, _ in template.steps])
     services.named_roots.check_context(principal.organisation, template.context)
     contents = [body["content"] for body in template.messages]
     contents += [[*step.content] for step, _ in template.steps if step.content]
