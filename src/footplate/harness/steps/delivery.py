@@ -85,7 +85,7 @@ class _DeliveryRun:
         assert step is not None
         kind, message = step.definition.kind, "".join(str(block.get("text") or "") for block in self._turn.content)
         fields = replace(self._wanted, message=message or None).dump(kind)  # with references replaced
-        call_input = {name: value for name, value in fields.items() if value is not None}
+        call_input: JsonObject = {name: value for name, value in fields.items() if value is not None}
         use = self._mark(ev.tool_use(TOOLS[kind], call_input, call_id=self._turn.turn_id))
         await self._turn.log.append([use])
         await failpoints.hit("after_intent")
