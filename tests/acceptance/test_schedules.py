@@ -1,8 +1,7 @@
-"""Schedules in a whole cell: a worker that is killed while a run starts, a lost Temporal, and runs on request."""
+"""Schedules in a whole cell: a worker that is killed while a run starts."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from bench.support.cluster import Cluster, open_cluster
@@ -33,12 +32,18 @@ async def client(cluster: Cluster) -> AsyncIterator[AsyncFootplate]:
         yield client
 
 
-async def _create(client: AsyncFootplate, **fields: Any) -> Deployment:
+async def _create(client: AsyncFootplate) -> Deployment:
     agent = await client.agents.create(name="a", model="claude-sonnet-5", harness="native")
     environment = await client.environments.create(name=f"for {agent.id}")
     steps = [{"kind": "shell", "command": "echo built"}]
-    given = {"schedule": MINUTELY, "steps": steps, "ends_when_done": True, **fields}
-    return await client.deployments.create(name="build", agent=agent.id, environment_id=environment.id, **given)
+    return await client.deployments.create(
+        name="build",
+        agent=agent.id,
+        environment_id=environment.id,
+        schedule=MINUTELY,
+        steps=steps,
+        ends_when_done=True,
+    )
 
 
 async def _handle(cluster: Cluster, deployment: Deployment) -> ScheduleHandle:
@@ -100,10 +105,3 @@ async def test_a_worker_killed_while_a_run_starts_loses_and_repeats_nothing(
     assert {run.error for run in runs} == {None}
     sessions = [one async for one in client.sessions.list(limit=100, deployment_id=deployment.id)]
     assert len(sessions) == len(runs)
-
-
-async def test_a_schedule_that_temporal_has_lost_is_created_again(cluster: Cluster, client: AsyncFootplate) -> None:
-    deployment = await _create(client, schedule={**MINUTELY, "expression": "0 0 1 1 *"})
-    assert await _wait_for_schedule(cluster, deployment)
-    await (await _handle(cluster, deployment)).delete()
-    assert await _wait_for_schedule(cluster, deployment)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from footplate.domain import ids
-from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import ORGANISATION, LimitName
 from footplate.domain.organisations.principals import Principal, PrincipalKind
@@ -17,7 +17,7 @@ from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import SessionFilter
 from footplate.domain.ports.deployments import Firing
-from footplate.domain.sessions import events
+from footplate.domain.sessions import deployments, events
 from footplate.domain.sessions.cron import CronSchedule
 from footplate.domain.sessions.deployments import (
     Deployment,
@@ -338,6 +338,25 @@ async def test_private_deployments_and_their_runs_are_hidden(office: Office) -> 
     with pytest.raises(NotFound):
         async with office.unit() as unit:
             await unit.pause_deployment(other, deployment.id)
+
+
+async def test_an_organisation_has_a_limited_number_of_schedules(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployments, "MAX_SCHEDULES", 2)
+    first, _ = await office.create(), await office.create()
+    manual = await office.create(schedule=None)
+    with pytest.raises(Conflict):
+        await office.create()
+    with pytest.raises(Conflict):
+        async with office.unit() as unit:
+            await unit.update_deployment(
+                office.admin, manual.id, lambda found: replace(found.definition, schedule=HOURLY)
+            )
+    async with office.unit() as unit:
+        await unit.update_deployment(office.admin, first.id, lambda found: replace(found.definition, name="renamed"))
+        await unit.archive_deployment(office.admin, first.id)
+    await office.create()
 
 
 async def test_each_change_has_to_be_applied_to_the_engine(office: Office) -> None:

@@ -21,6 +21,8 @@ from footplate.domain.sessions.steps import StepDefinition
 MAX_MESSAGES: Final = 50
 MAX_STEPS: Final = 100
 MAX_UPCOMING: Final = 5
+MAX_SCHEDULES: Final = 1_000
+"""Deployments with a schedule that an organisation can have at a time."""
 DEFAULT_CATCH_UP_SECONDS: Final = 600
 MIN_CATCH_UP_SECONDS: Final = 10
 MAX_CATCH_UP_SECONDS: Final = 31 * 24 * 3600

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from footplate.domain import ids
-from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, ViewFilter
@@ -39,10 +39,11 @@ class DeploymentUnitOfWork:
     _connection: Connection
 
     async def create_deployment(self, principal: Principal, definition: DeploymentDefinition) -> Deployment:
-        await self._check_references(principal, definition)
+        deployment_id = ids.new_id(ids.DEPLOYMENT)
+        await self._check_definition(principal, deployment_id, definition)
         row = await self._connection.fetchrow(
             SQL["insert_deployment"],
-            ids.new_id(ids.DEPLOYMENT),
+            deployment_id,
             principal.organisation,
             *_columns(definition),
             principal.id,
@@ -55,7 +56,7 @@ class DeploymentUnitOfWork:
         self, principal: Principal, deployment_id: str, change: Callable[[Deployment], DeploymentDefinition]
     ) -> Deployment:
         definition = change(load_deployment(await self._lock_deployment(principal, deployment_id)))
-        await self._check_references(principal, definition)
+        await self._check_definition(principal, deployment_id, definition)
         row = await self._connection.fetchrow(
             SQL["update_deployment"], deployment_id, *_columns(definition), principal.id, definition.audience.dump()
         )
@@ -101,8 +102,20 @@ class DeploymentUnitOfWork:
             raise InvalidRequest(f"Deployment {deployment_id!r} is archived.", help_text="Create a new deployment.")
         return row
 
-    async def _check_references(self, principal: Principal, definition: DeploymentDefinition) -> None:
-        """Raises unless a session could be created now. Each run checks it again."""
+    async def _check_definition(
+        self, principal: Principal, deployment_id: str, definition: DeploymentDefinition
+    ) -> None:
+        """Raises unless a session could be created now, which each run checks again, and if there are too many
+        schedules.
+        """
+        if definition.schedule is not None:
+            await self._connection.execute(SQL["lock_limit"], f"schedules/{principal.organisation}")
+            others = await self._connection.fetchval(SQL["count_schedules"], principal.organisation, deployment_id)
+            if others >= deployments.MAX_SCHEDULES:
+                raise Conflict(
+                    f"The organisation has {others} schedules, and cannot have more.",
+                    help_text="Archive those that you do not need, with `footplate schedules rm`.",
+                )
         await members.check_audience(self._connection, principal, definition.audience)
         await deployment_runs.check_environment(self._connection, principal, definition.environment_id)
         await deployment_runs.check_projects(self._connection, principal, definition.template)

@@ -6,6 +6,10 @@ insert into deployments (id, organisation, name, description, agent_id, agent_ve
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, case when $10::text is null then 1 else 0 end)
 returning *
 
+-- name: count_schedules
+-- The others of the organisation that have a schedule.
+select count(*) from deployments where organisation = $1 and id <> $2 and expression is not null and archived_at is null
+
 -- name: deployment
 -- Lists of deployments use the same columns and tables (store/page_query.py).
 select s.* from deployments s
