@@ -20,8 +20,11 @@ from footplate.config import Settings
 from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
+from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals, webhook_workflow_id
+from footplate.engine.temporal.webhook_workflow import WebhookActivities
 from footplate.engine.temporal.worker import run_worker
 from footplate.engine.turn.runner import RetryTurn, TurnEnded, TurnRunner
+from footplate.engine.webhooks.delivery_runner import WebhookRunner
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.services.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
@@ -60,6 +63,17 @@ class ScriptedTurns(TurnRunner):
         return TurnEnded(has_more=False)
 
 
+class ScriptedWebhooks(WebhookRunner):
+    """Returns scripted times until the next attempt, in order."""
+
+    def __init__(self) -> None:
+        self.waits: dict[str, list[float | None]] = {}
+
+    async def run(self, organisation: str, endpoint_id: str) -> float | None:
+        del organisation
+        return self.waits[endpoint_id].pop(0)
+
+
 class NothingToSweep:
     async def find_sessions_to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[SessionToWake]:
         del older_than, lost_for, limit
@@ -74,8 +88,10 @@ class Recorder:
         self.client = client
         self.settings = settings
         self.turns = ScriptedTurns()
+        self.webhooks = ScriptedWebhooks()
         self._into = into
         self._waker = TemporalWaker(client, settings)
+        self._webhook_signals = TemporalWebhookSignals(client, settings)
 
     def session(self, name: str, *outcomes: TurnEnded | RetryTurn | None) -> str:
         self.turns.outcomes[session_id := f"sesn_{name}"] = [*outcomes]
@@ -98,12 +114,25 @@ class Recorder:
         stop = asyncio.Event()
         turns = TurnActivities(self.turns, heartbeat_timeout=self.settings.heartbeat_timeout)
         sweep = SweepActivities(NothingToSweep(), self._waker)
-        running = asyncio.create_task(run_worker(self.client, self.settings, turns, sweep, stop))
+        webhooks = WebhookActivities(self.webhooks, heartbeat_timeout=self.settings.heartbeat_timeout)
+        running = asyncio.create_task(run_worker(self.client, self.settings, turns, sweep, stop, webhooks=webhooks))
         try:
             yield
         finally:
             stop.set()
             await running
+
+    async def run_webhooks(self, endpoint_id: str, *waits: float | None) -> WorkflowHandle[object, object]:
+        """Wakes an endpoint, and waits until its workflow has received the last of these results."""
+        self.webhooks.waits[endpoint_id] = [*waits]
+        await self._webhook_signals.wake(ORGANISATION, endpoint_id)
+
+        async def done() -> bool:
+            return not self.webhooks.waits[endpoint_id]
+
+        assert await wait_until(done, TIMEOUT)
+        await asyncio.sleep(0.5)
+        return self.client.get_workflow_handle(webhook_workflow_id(ORGANISATION, endpoint_id))
 
     def handle(self, session_id: str) -> WorkflowHandle[object, object]:
         return self.client.get_workflow_handle(workflow_id(ORGANISATION, session_id))
@@ -220,6 +249,17 @@ async def swept(recorder: Recorder) -> None:
     await recorder.write("swept", handle)
 
 
+async def webhooks_are_retried(recorder: Recorder) -> None:
+    """Two attempts after timers, and a wake signal while the workflow waits for its end."""
+    await recorder.run_webhooks("whep_retried", 0.3, 0.2, 0.0, None)
+    await recorder.write("webhooks-retried", await recorder.run_webhooks("whep_retried", None))
+
+
+async def webhooks_are_continued_as_new(recorder: Recorder) -> None:
+    last = await recorder.run_webhooks("whep_continued", *[0.0] * 14, None)
+    await recorder.write("webhooks-continued-as-new", last)
+
+
 async def handed_over(recorder: Recorder) -> None:
     """Stops a worker in the middle of a turn. The next worker replays the history before it continues."""
     session_id = recorder.session("handed_over", None)
@@ -242,6 +282,8 @@ SCENARIOS: Final[Sequence[Callable[[Recorder], Awaitable[None]]]] = (
     continued_as_new,
     tried_again,
     swept,
+    webhooks_are_retried,
+    webhooks_are_continued_as_new,
 )
 
 

@@ -22,6 +22,7 @@ from temporalio.worker import (
 )
 from temporalio.workflow import NondeterminismError
 
+from footplate.engine.temporal.webhook_workflow import WebhookWorkflow
 from footplate.engine.temporal.workflows import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
 
 pytestmark = pytest.mark.timing
@@ -45,7 +46,7 @@ def _replayer(*workflows: type, interceptors: Sequence[Interceptor] = ()) -> Rep
 
 @pytest.mark.parametrize("path", HISTORIES, ids=_name)
 async def test_a_recorded_history_replays(path: Path) -> None:
-    await _replayer(SessionWorkflow, SweepWorkflow).replay_workflow(_load(path))
+    await _replayer(SessionWorkflow, SweepWorkflow, WebhookWorkflow).replay_workflow(_load(path))
 
 
 @workflow.defn(name="SessionWorkflow")
@@ -174,6 +175,13 @@ def test_the_first_version_has_every_kind_of_history() -> None:
 def test_the_second_version_has_a_prepared_session() -> None:
     kinds = _kinds(FIRST.with_name("v2") / "prepared.json")
     assert (kinds["MARKER_RECORDED"], kinds["ACTIVITY_TASK_COMPLETED"]) == (2, 2)
+
+
+def test_the_third_version_has_webhooks() -> None:
+    retried = _kinds(FIRST.with_name("v3") / "webhooks-retried.json")
+    assert (retried["TIMER_STARTED"] >= 3, retried["ACTIVITY_TASK_COMPLETED"]) == (True, 5)
+    continued = _kinds(FIRST.with_name("v3") / "webhooks-continued-as-new.json")
+    assert 0 < continued["ACTIVITY_TASK_COMPLETED"] < 15
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=_name)

@@ -284,9 +284,11 @@ async def test_a_lost_wake_signal_is_found_by_the_sweep(hooks: Hooks, receiver: 
     (delivery,) = await hooks.wait_for(endpoint, DeliveryStatus.DELIVERED)
     target = await hooks.store.load_target(hooks.principal.organisation, endpoint.id)
     assert target is not None
-    again = NewDelivery(ids.new_id(ids.WEBHOOK_DELIVERY), target.position, delivery.session_id or "", delivery.type, {})
-    for after in (target.position - 1, target.position):  # a repeated activity, before and after the other has moved it
-        await hooks.store.create_deliveries(endpoint.id, after=after, position=target.position, deliveries=[again])
+    # A repeated activity, before and after the other one has moved the position.
+    for after, event_type in ((target.position - 1, "session.updated"), (target.position, delivery.type)):
+        new_id, session_id = ids.new_id(ids.WEBHOOK_DELIVERY), delivery.session_id or ""
+        repeated = NewDelivery(new_id, target.position, session_id, event_type, {})
+        await hooks.store.create_deliveries(endpoint.id, after=after, position=target.position, deliveries=[repeated])
     assert len(await hooks.deliveries(endpoint)) == 1
 
 
