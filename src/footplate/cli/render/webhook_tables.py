@@ -14,9 +14,10 @@ def print_endpoints(found: Sequence[WebhookEndpoint]) -> None:
         print_note("No webhook endpoints. Create one: footplate webhooks create URL")
         return
     rows: list[list[Cell]] = [
-        [each.id, _state(each), each.format, each.session_id or "all", UntrustedText(each.url)] for each in found
+        [each.id, _state(each), each.format, "one" if each.session_id else "all", UntrustedText(each.url)]
+        for each in found
     ]
-    print_rows(["ID", "STATE", "FORMAT", "SESSION", "URL"], rows)
+    print_rows(["ID", "STATE", "FORMAT", "SESSIONS", "URL"], rows)
 
 
 def print_endpoint(endpoint: WebhookEndpoint) -> None:
@@ -49,12 +50,11 @@ def print_deliveries(found: Sequence[WebhookDelivery]) -> None:
             str(each.attempts),
             value_formatting.format_age(each.created_at),
             each.event_type,
-            each.session_id or "",
             UntrustedText(_result(each)),
         ]
         for each in found
     ]
-    print_rows(["ID", "STATUS", "ATTEMPTS", "AGE", "EVENT", "SESSION", "LAST RESULT"], rows)
+    print_rows(["ID", "STATUS", "ATTEMPTS", "AGE", "EVENT", "LAST RESULT"], rows)
 
 
 def _state(endpoint: WebhookEndpoint) -> str:
