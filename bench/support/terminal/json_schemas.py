@@ -79,6 +79,7 @@ class _Checker:
         await self._check_projects()
         await self._check_files()
         await self._check_batches()
+        await self._check_schedules()
         await self._check_members()
         await self.check_command("policy", "policy set", "--none")
         await self.check_command("policy", "policy show")
@@ -152,6 +153,19 @@ class _Checker:
         await self._person.run("batch", "run", str(jobs))
         retried = await self.check_command("batch", "batch retry", "--detach")
         await self.check_command("batch", "batch cancel", str(retried["id"]))
+
+    async def _check_schedules(self) -> None:
+        options = ("--shell", "true", "--cron", "0 0 1 1 *", "--timezone", "UTC", "--name", "of-a-schema")
+        created = await self.check_command("schedule", "schedules create", *options)
+        schedule_id = str(created["id"])
+        await self.check_command("schedule", "schedules update", schedule_id, "--overlap", "skip")
+        await self.check_command("schedule", "schedules pause", schedule_id)
+        await self.check_command("schedule", "schedules resume", schedule_id)
+        await self.check_command("schedule-run", "schedules run", schedule_id)
+        await self.check_command("schedule-runs", "schedules runs", schedule_id)
+        await self.check_command("schedules", "schedules ls")
+        await self.check_command("schedule-detail", "schedules show", schedule_id)
+        await self.check_command("schedule", "schedules rm", schedule_id)
 
     async def _check_files(self) -> None:
         file = await self.check_command("file", "files upload", str(self._rules()))
