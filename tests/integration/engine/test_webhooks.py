@@ -256,6 +256,7 @@ async def test_both_secrets_sign_until_the_overlap_ends_and_deliveries_can_be_re
         count = len(receiver.accepted)
         hooks.wake()
         assert await receiver.wait_until(lambda: len(receiver.accepted) > count)
+        await hooks.wait_for(endpoint, DeliveryStatus.DELIVERED)
         return secret, receiver.accepted[-1]
 
     second, webhook = await rotate_and_replay(timedelta(hours=1))

@@ -62,20 +62,30 @@ class WebhookRunner:
         """Send what is due. Returns the seconds until the next attempt, or None if nothing is pending."""
         deadline = time.monotonic() + _MAX_SECONDS
         while True:
-            target = await self._store.load_target(organisation, endpoint_id)
-            if target is None or target.endpoint.disabled_at is not None:
-                return None
-            if target.view is None:
-                await self._store.disable(endpoint_id, "The member who created it was disabled.")
+            target = await self._load_target(organisation, endpoint_id)
+            if target is None:
                 return None
             await self._create_deliveries(target)
             pending = await self._store.next_deliveries(target.endpoint, _ROUND_SIZE)
             due = [each for each in pending if each.seconds <= 0]
             if not due:
                 return pending[0].seconds if pending else None
+            # Again, so that a delivery that was requested after a rotation is not signed with the old secret.
+            if (target := await self._load_target(organisation, endpoint_id)) is None:
+                return None
             await self._send_all(target, due)
             if time.monotonic() > deadline:
                 return 0.0
+
+    async def _load_target(self, organisation: str, endpoint_id: str) -> WebhookTarget | None:
+        """Return the endpoint and its secrets, unless it was deleted or disabled."""
+        target = await self._store.load_target(organisation, endpoint_id)
+        if target is None or target.endpoint.disabled_at is not None:
+            return None
+        if target.view is None:
+            await self._store.disable(endpoint_id, "The member who created it was disabled.")
+            return None
+        return target
 
     async def _create_deliveries(self, target: WebhookTarget) -> None:
         organisation, position, pending = target.endpoint.organisation, target.position, target.pending
