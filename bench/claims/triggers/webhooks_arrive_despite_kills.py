@@ -42,7 +42,7 @@ _SETTINGS: Final = {
     "FOOTPLATE_SWEEP_INTERVAL": "2",
     "FOOTPLATE_WEBHOOK_HTTP": "true",
     "FOOTPLATE_WEBHOOK_ALLOW": "127.0.0.1",
-    "FOOTPLATE_WEBHOOK_SECONDS": "2",
+    "FOOTPLATE_WEBHOOK_SECONDS": "10",
     "FOOTPLATE_WEBHOOK_RETRY_WAIT": "0.2",
 }
 _ACCEPTING: Final = ("/ordered", "/works", "/fails", "/slow", "/hangs")
