@@ -12,7 +12,8 @@ from typing import Any, Final
 from typer.main import get_command
 
 from bench.support.command_server import CommandServer
-from bench.support.organisation_isolation import SKIPPED_STEP, Ids, new_webhook_url
+from bench.support.nested_references import SKIPPED_STEP
+from bench.support.organisation_isolation import Ids, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
