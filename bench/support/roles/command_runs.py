@@ -82,7 +82,8 @@ class CommandRunner:
             return "was refused"
         if key.is_foreign:
             return "found an object of another organisation" if names_ids and code == Exit.DONE else None
-        return None if code == Exit.DONE or (command in _INCOMPLETE and code == Exit.FAILED) else f"failed ({code})"
+        expected_code = Exit.NEEDS_ACTION if command == "attach" else Exit.DONE  # the session is paused, and has a step
+        return None if code == expected_code or (command in _INCOMPLETE and code == Exit.FAILED) else f"failed ({code})"
 
     async def _run(self, home: Path, command: str, arguments: Sequence[str]) -> tuple[int, str, str]:
         """Runs the command, and returns its exit code, output and messages."""
