@@ -64,23 +64,24 @@ class OpenApiDocument:
                 return self.minimal_value(schema[keyword][0], given)
         return self._by_type(schema, given)
 
-    def properties(self, schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-        """Returns every property at any depth, by name."""
-        found: dict[str, Mapping[str, Any]] = {}
-        self._collect(schema, found, set())
-        return found
-
-    def own_property_names(self, schema: Mapping[str, Any]) -> frozenset[str]:
-        """Returns the names of the schema's own properties, without nested ones."""
-        return frozenset(self._resolve(schema).get("properties", {}))
+    def property_paths(
+        self, schema: Any, outer: tuple[str, ...] = (), seen: frozenset[str] = frozenset()
+    ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+        """Yields every property at any depth, with the names that lead to it. Lists and choices have no name."""
+        if reference := schema.get("$ref"):
+            if reference not in seen:
+                yield from self.property_paths(self._resolve(schema), outer, seen | {reference})
+            return
+        for name, inner in schema.get("properties", {}).items():
+            yield (*outer, name), inner
+            yield from self.property_paths(inner, (*outer, name), seen)
+        for inner in self._choices(schema):
+            yield from self.property_paths(inner, outer, seen)
 
     def accepts_text(self, schema: Mapping[str, Any]) -> bool:
         """Returns whether a string, such as an id, is valid: alone, in a list, or as one of several choices."""
         schema = self._resolve(schema)
-        choices = [each for keyword in ("anyOf", "oneOf", "allOf") for each in schema.get(keyword, ())]
-        if "items" in schema:
-            choices.append(schema["items"])
-        return schema.get("type") == "string" or any(map(self.accepts_text, choices))
+        return schema.get("type") == "string" or any(map(self.accepts_text, self._choices(schema)))
 
     def _operation(self, method: str, path: str, described: Mapping[str, Any]) -> Operation:
         parameters = described.get("parameters", [])
@@ -116,22 +117,11 @@ class OpenApiDocument:
                 return None
         raise ValueError(f"no example value is known for the schema {schema}")
 
-    def _collect(self, schema: Any, found: dict[str, Mapping[str, Any]], seen: set[str]) -> None:
-        if isinstance(schema, list):
-            for item in schema:
-                self._collect(item, found, seen)
-        if not isinstance(schema, dict):
-            return
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            if reference not in seen:
-                seen.add(reference)
-                self._collect(self._resolve(schema), found, seen)
-            return
-        for name, inner in schema.get("properties", {}).items():
-            found.setdefault(name, inner)
-        for inner in schema.values():
-            self._collect(inner, found, seen)
+    @staticmethod
+    def _choices(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Returns the schemas of an item, and of each choice."""
+        choices = [each for keyword in ("anyOf", "oneOf", "allOf") for each in schema.get(keyword, ())]
+        return [*choices, schema["items"]] if "items" in schema else choices
 
     def _resolve(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         while "$ref" in schema:

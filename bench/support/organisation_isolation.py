@@ -13,12 +13,14 @@ import httpx2
 import orjson
 
 from bench.prove.figure import NotHeld, require
+from bench.support import nested_references
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
+from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument, Operation, is_supported
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
-from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 from footplate.testing import replies, tool
 
 ID_PREFIXES: Final = {
@@ -35,6 +37,8 @@ ID_PREFIXES: Final = {
     "scope_id": ids.SESSION,
     "approval_id": ids.EVENT,
     "question_id": ids.EVENT,
+    "parent_id": ids.SESSION,
+    "group_id": ids.GROUP,
     "member_id": ids.MEMBER,
     "team_id": ids.TEAM,
     "batch_id": ids.BATCH,
@@ -58,14 +62,14 @@ BODY_IDS: Final = {
 """Fields of request bodies that refer to another object, and the path parameter of its kind."""
 EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
 """A request body has one of these, never both."""
-SEPARATELY_TESTED_FIELDS: Final = frozenset(
-    {"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id", "team_id", "owner_id", "successor_id"}
-    | {"remove_member_ids"}
-)
-"""Fields that refer to a part of the session itself, or need another field; the claim tests them separately."""
-NESTED_FIELDS: Final = frozenset({"file_id"})
-"""Fields that some bodies only have at a deeper level; see `compare_files`."""
-SKIPPED_STEP: Final[JsonObject] = {"kind": "shell", "command": "true", "condition": "false"}
+NOT_REFERENCES: Final = frozenset({"custom_id"})
+"""Names that the caller chooses. They are valid within its own batch."""
+FILTER_IDS: Final = {
+    "from_event_id": "approval_id",
+    "to_event_id": "approval_id",
+    "ids[]": "file_id",
+}
+"""Query parameters that refer to an object, and the path parameter of its kind."""
 EVERYONE: Final[Mapping[str, str]] = {"visibility": "organisation"}
 _APPROVAL_SCRIPT: Final = "asks-a-person"
 _QUESTION_SCRIPT: Final = "asks-a-question"
@@ -145,8 +149,9 @@ class Organisation:
         return str(added.json()["data"][0]["id"])
 
     async def _create_batch(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> dict[str, str]:
-        """Creates a batch with a job that does nothing, unless the key is restricted to projects."""
-        body = {"requests": [build_job({"agent_id": agent_id, "environment_id": environment_id})], **audience}
+        """Creates a batch with two jobs that do nothing, unless the key is restricted to projects."""
+        job = build_job({"agent_id": agent_id, "environment_id": environment_id})
+        body = {"requests": [job, {**job, "custom_id": "b"}], **audience}
         created = await self.http.post("/v1/session_batches", json=body)
         return {} if created.status_code == httpx2.codes.FORBIDDEN else {"batch_id": created.json()["id"]}
 
@@ -170,6 +175,20 @@ class Organisation:
         team = await self.http.post("/v1/teams", json={"name": ids.new_id("name")})
         key = await self.http.post("/v1/api_keys", json={"name": ids.new_id("name"), "member_id": member.json()["id"]})
         return {"member_id": member.json()["id"], "team_id": team.json()["id"], "key_id": key.json()["id"]}
+
+    async def create_group(self, own: "Ids", audience: Mapping[str, str] = EVERYONE) -> dict[str, str]:
+        """Creates a session with a child and returns the id of the child's group."""
+        parent = await self.client.session(own["agent_id"], own["environment_id"], extra_body=audience)
+        step: JsonObject = {"kind": "parallel", "sessions": [{"shell": "true"}]}
+        (await self.http.post(f"/v1/sessions/{parent}/steps", json={"steps": [step]})).raise_for_status()
+        found: list[JsonObject] = []
+
+        async def has_child() -> bool:
+            found[:] = (await self.http.get("/v1/sessions", params={"parent_id": parent})).json()["data"]
+            return bool(found)
+
+        require(holds=await wait_until(has_child, 60), otherwise=f"{parent} started no child")
+        return {"parent_id": parent, "group_id": str(found[0]["group_id"])}
 
     async def _create_webhook(self, session_id: str) -> dict[str, str]:
         """Creates a webhook endpoint of the session with two deliveries, unless the key is restricted to projects."""
@@ -277,19 +296,17 @@ def id_names(operation: Operation, document: OpenApiDocument) -> Sequence[str]:
     """Returns the names of the ids in a request of this operation. Raises for a name of an unknown kind."""
     names = list(operation.path_parameters)
     if operation.body is not None:
-        outer = document.own_property_names(operation.body)
-        for name, schema in document.properties(operation.body).items():
-            if name in NESTED_FIELDS and name not in outer:
+        for (*outer, name), schema in document.property_paths(operation.body):
+            if not is_reference((*outer, name)) or not is_supported(schema) or not document.accepts_text(schema):
                 continue
-            if not is_reference(name) or not is_supported(schema) or not document.accepts_text(schema):
-                continue
-            if name in BODY_IDS:
+            path = ".".join((*outer, name))
+            if name in BODY_IDS and outer in ([], ["requests"]):  # `requests`: the jobs of a batch
                 names.append(name)
-            elif name not in SEPARATELY_TESTED_FIELDS:
-                raise NotHeld(f"{operation} takes {name!r} in its body, and the claim does not know what it refers to")
+            elif (str(operation), path) not in nested_references.REFERENCES:
+                raise NotHeld(f"{operation} takes {path!r} in its body, and the claim does not know what it refers to")
     unknown = [name for name in names if name not in ID_PREFIXES and name not in BODY_IDS]
     require(holds=not unknown, otherwise=f"{operation}: the claim has no ids for {unknown}")
-    return names
+    return [*dict.fromkeys(names)]
 
 
 def build_requests(
@@ -373,90 +390,21 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
     return seen
 
 
-async def compare_agent_references(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
-    """Compares the other forms of an agent reference: with a version, and with overrides. Returns their number."""
-    agent_id, nothing = foreign["agent_id"], unused_id("agent_id")
-    forms: list[JsonObject] = [
-        {"type": "agent"},
-        {"type": "agent", "version": 1},
-        {"type": "agent_with_overrides", "system": "Whose are you?"},
-    ]
-    for form in forms:
-        bodies = [
-            {"agent": {**form, "id": chosen}, "environment_id": own["environment_id"]} for chosen in (agent_id, nothing)
-        ]
-        found = await IdRequest(operation, {**own, "agent_id": agent_id}, bodies[0]).send(stranger.http)
-        expected = await IdRequest(operation, {**own, "agent_id": nothing}, bodies[1]).send(stranger.http)
-        require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
-        require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
-    return len(forms)
-
-
-async def compare_member_references(targets: Sequence[Ids], stranger: Organisation, own: Ids) -> int:
-    """Compares requests that name a team, owner or successor of another organisation. Returns their number."""
-    requests: list[tuple[str, str, JsonObject]] = [
-        (f"/v1/sessions/{own['session_id']}", "owner_id", {}),
-        (f"/v1/sessions/{own['session_id']}", "team_id", {"visibility": "team"}),
-        (f"/v1/members/{own['member_id']}", "successor_id", {"disabled": True}),
-    ]
-    kinds = {"owner_id": "member_id", "team_id": "team_id", "successor_id": "member_id"}
-    for path, name, body in requests:
-        for target in targets:
-            kind = kinds[name]
-            chosen = (target[kind], unused_id(kind))
-            responses = [await stranger.http.post(path, json={**body, name: item_id}) for item_id in chosen]
-            texts = [
-                response.text.replace(response.headers["request-id"], "").replace(item_id, "ID")
-                for response, item_id in zip(responses, chosen, strict=True)
-            ]
-            require(
-                holds=responses[0].status_code == httpx2.codes.NOT_FOUND and texts[0] == texts[1],
-                otherwise=f"{path} with another organisation's {name}: {texts[0]} instead of {texts[1]}",
-            )
-    return len(requests) * len(targets)
-
-
 async def compare_filters(operation: Operation, theirs: Ids, http: httpx2.AsyncClient, own: Ids) -> int:
     """Requires that a list filtered by a foreign id equals one filtered by an unused id. Returns their number."""
     compared = 0
     for name, schema in operation.query_parameters.items():
-        if not is_reference(name) or not is_supported(schema):
+        if not is_reference([name]) or not is_supported(schema):
             continue
-        require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
+        kind = FILTER_IDS.get(name, name)
+        require(holds=kind in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
         ids_ = {key: own[key] for key in operation.path_parameters}
-        foreign = await IdRequest(operation, ids_, query=((name, theirs[name]),)).send(http)
-        nothing = await IdRequest(operation, ids_, query=((name, unused_id(name)),)).send(http)
-        require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
+        foreign, nothing = theirs[kind], unused_id(kind)
+        requests = [IdRequest(operation, {**ids_, name: each}, query=((name, each),)) for each in (foreign, nothing)]
+        found, expected = [await request.send(http) for request in requests]
+        require(holds=found == expected, otherwise=f"{operation} by {name}: {found} instead of {expected}")
         compared += 1
     return compared
-
-
-async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
-    """Compares messages and new sessions that refer to another organisation's file. Returns their number."""
-    session = f"/v1/sessions/{own['session_id']}"
-
-    def requests_for(file_id: str) -> list[tuple[str, JsonObject]]:
-        block: JsonObject = {"type": "document", "source": {"type": "file", "file_id": file_id}}
-        message: JsonObject = {"type": "user.message", "content": [block]}
-        fresh: JsonObject = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
-        return [
-            (f"{session}/events", {"events": [message]}),
-            (f"{session}/fork", {"initial_events": [message]}),
-            ("/v1/sessions", {**fresh, "initial_events": [message]}),
-            ("/v1/sessions", {**fresh, "resources": [{"type": "file", "file_id": file_id}]}),
-        ]
-
-    theirs, none = foreign["file_id"], unused_id("file_id")
-    for (path, found), (_, expected) in zip(requests_for(theirs), requests_for(none), strict=True):
-        responses = [await stranger.http.post(path, json=body) for body in (found, expected)]
-        texts = [
-            response.text.replace(response.headers["request-id"], "").replace(theirs, none) for response in responses
-        ]
-        require(
-            holds=responses[0].status_code == httpx2.codes.NOT_FOUND and texts[0] == texts[1],
-            otherwise=f"{path} with another organisation's file: {texts[0]} instead of {texts[1]}",
-        )
-    return len(requests_for(none))
 
 
 async def import_transcript(owner: Organisation, own: Ids) -> httpx2.Response:
@@ -467,13 +415,11 @@ async def import_transcript(owner: Organisation, own: Ids) -> httpx2.Response:
     return await owner.http.post("/v1/sessions/import", content=body)
 
 
-async def send_foreign_tool_result(stranger: Organisation, own: Ids, tool_use_id: str) -> VisibleResponse:
-    """Sends a result for another organisation's custom tool call to the stranger's own session."""
-    result = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": tool_use_id, "content": []}
-    response = await stranger.http.post(f"/v1/sessions/{own['session_id']}/events", json={"events": [result]})
-    text = response.text.replace(tool_use_id, "ID").replace(response.headers["request-id"], "REQUEST")
-    return VisibleResponse(response.status_code, {}, text)
-
-
-def is_reference(name: str) -> bool:
-    return name == "agent" or name.endswith(("_id", "_ids"))
+def is_reference(path: Sequence[str]) -> bool:
+    """Returns whether a field of a body, or a query parameter, refers to an object."""
+    *outer, name = path
+    if name == "id":
+        return outer[-1:] in (["agent"], ["agents"])
+    return name in {"agent", "agents", "before", "ids[]"} or (
+        name.endswith(("_id", "_ids")) and name not in NOT_REFERENCES
+    )

@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx2
 
 from bench.prove.figure import Figure, require
-from bench.support import organisation_isolation, timing_side_channel
+from bench.support import nested_references, organisation_isolation, timing_side_channel
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.openapi import OpenApiDocument, Operation
 from bench.support.organisation_isolation import IdRequest, Ids, Organisation, unused_id
@@ -49,7 +49,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         operations = [operation for operation in document.operations() if operation.needs_key]
         request_count = await _request_all(document, operations, owner, targets, stranger, own)
         await _check_lists(operations, (owner, targets[0]), (stranger, own), empty_organisation)
-        await _check_stored_responses_are_separate(owner, stranger, own)
+        await _check_stored_responses_are_separate(owner, stranger)
         guesses = await _measure_times(cluster, document, operations, targets, stranger, own, samples=samples)
         await owner.client.interrupt(targets[-1]["session_id"])
     best = max(guess.best_guess for guess in guesses.values())
@@ -89,7 +89,7 @@ async def _create_targets(owner: Organisation) -> Sequence[Ids]:
     async with owner.client.stream(busy["session_id"]) as stream:
         await owner.client.send_text(busy["session_id"], "[[script:stuck]]")
         await stream.until(events.MODEL_REQUEST_START)
-    return [resting, archived, busy]
+    return [{**target, **await owner.create_group(resting)} for target in (resting, archived, busy)]
 
 
 async def _request_all(
@@ -107,10 +107,11 @@ async def _request_all(
             for target in targets:
                 await organisation_isolation.require_same_response(question, chosen, target, stranger)
                 request_count += 1
-        if operation.body is not None and "agent" in organisation_isolation.id_names(operation, document):
-            request_count += await organisation_isolation.compare_agent_references(operation, targets[0], stranger, own)
-    request_count += await organisation_isolation.compare_files(targets[0], stranger, own)
-    request_count += await organisation_isolation.compare_member_references(targets, stranger, own)
+        request_count += await organisation_isolation.compare_filters(operation, targets[0], stranger.http, own)
+    for target in targets:
+        nothing = {name: unused_id(name) for name in target}
+        request_count += await nested_references.compare_references(stranger.http, own, target, nothing)
+        request_count += await nested_references.compare_step_results(stranger.http, own, target, nothing)
     require(
         holds=before == await organisation_isolation.capture_state(owner, targets),
         otherwise="a stranger changed something",
@@ -161,7 +162,6 @@ async def _check_lists(
             if not operation.path_parameters and operation.path not in _NEVER_EMPTY_LISTS:
                 nothing = (await empty_organisation.http.get(operation.url({}), params=query)).json()
                 require(holds=not any(nothing.values()), otherwise=f"{operation} of an empty organisation: {nothing}")
-        await organisation_isolation.compare_filters(operation, theirs, stranger.http, own)
 
 
 async def _all_ids(organisation: Organisation, path: str) -> set[str]:
@@ -176,11 +176,11 @@ async def _all_ids(organisation: Organisation, path: str) -> set[str]:
 
 
 def _ids_of(page: Any) -> set[str]:
-    return {item["id"] for item in page["data"]}
+    return {item["id"] if "id" in item else item["session_id"] for item in page["data"]}  # jobs of a batch have no id
 
 
-async def _check_stored_responses_are_separate(owner: Organisation, stranger: Organisation, own: Ids) -> None:
-    """Checks that stored responses, names and tool calls of one organisation do not affect another."""
+async def _check_stored_responses_are_separate(owner: Organisation, stranger: Organisation) -> None:
+    """Checks that stored responses and names of one organisation do not affect another."""
     name = ids.new_id("name")
     body = {"name": name, "config": {"type": "cloud"}}
     for header in ({"idempotency-key": "the same"}, {"x-stainless-retry-count": "1"}):
@@ -191,16 +191,6 @@ async def _check_stored_responses_are_separate(owner: Organisation, stranger: Or
         first, second = (response.json()["id"] for response in responses)
         require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
-    theirs = await organisation_isolation.send_foreign_tool_result(stranger, own, await _create_event(owner))
-    nothing = await organisation_isolation.send_foreign_tool_result(stranger, own, ids.new_id(ids.EVENT))
-    require(holds=theirs == nothing, otherwise=f"another's tool call: {theirs} instead of {nothing}")
-
-
-async def _create_event(owner: Organisation) -> str:
-    """Returns the id of an event in a session of the owner."""
-    session_id = await owner.client.session()
-    received = await owner.client.run_turn(session_id, "Hello")
-    return str(received[-1]["id"])
 
 
 async def _measure_times(

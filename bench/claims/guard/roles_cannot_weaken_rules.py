@@ -23,8 +23,8 @@ from bench.prove.figure import Figure, require
 from bench.support import environment_backends
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster, open_cluster
+from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument
-from bench.support.organisation_isolation import SKIPPED_STEP
 from bench.support.roles.rule_weakening_attempts import (
     ATTEMPTS_BY_ROUTE,
     DENIED_COMMAND,

@@ -83,6 +83,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             "organisation": {"visibility": "organisation"},
         }
         targets = {name: await owner.create_objects(turns=2, audience=each) for name, each in audiences.items()}
+        for name, each in audiences.items():
+            targets[name] |= await owner.create_group(targets[name], each)
         document = OpenApiDocument((await admin.get("/openapi.json")).json())
         operations = [operation for operation in document.operations() if operation.needs_key]
         for viewer in viewers if not quick else viewers[:3]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 from typer.main import get_command
 
 from bench.support.command_server import CommandServer
-from bench.support.organisation_isolation import SKIPPED_STEP, Ids, new_webhook_url
+from bench.support.nested_references import SKIPPED_STEP
+from bench.support.organisation_isolation import Ids, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
@@ -81,7 +82,8 @@ class CommandRunner:
             return "was refused"
         if key.is_foreign:
             return "found an object of another organisation" if names_ids and code == Exit.DONE else None
-        return None if code == Exit.DONE or (command in _INCOMPLETE and code == Exit.FAILED) else f"failed ({code})"
+        expected_code = Exit.NEEDS_ACTION if command == "attach" else Exit.DONE  # the session is paused, and has a step
+        return None if code == expected_code or (command in _INCOMPLETE and code == Exit.FAILED) else f"failed ({code})"
 
     async def _run(self, home: Path, command: str, arguments: Sequence[str]) -> tuple[int, str, str]:
         """Runs the command, and returns its exit code, output and messages."""

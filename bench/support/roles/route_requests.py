@@ -11,8 +11,9 @@ import orjson
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import QUESTION_TEXT, SKIPPED_STEP, Ids, build_job, new_webhook_url
+from bench.support.organisation_isolation import QUESTION_TEXT, Ids, build_job, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events

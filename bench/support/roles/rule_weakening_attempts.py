@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bench.support.organisation_isolation import SKIPPED_STEP
+from bench.support.nested_references import SKIPPED_STEP
 
 RULED_PROJECT_PATH: Final = "team/app"
 """The path of the project whose rules are attacked, below the projects root."""

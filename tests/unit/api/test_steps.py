@@ -154,6 +154,15 @@ async def test_playback_is_changed_and_read(http: httpx2.AsyncClient, path: str)
     assert (await http.get(f"{path}/playback")).json()["pause_reason"] is None
 
 
+async def test_a_child_session_may_only_name_files_that_the_caller_can_read(
+    http: httpx2.AsyncClient, path: str
+) -> None:
+    block = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
+    child = {"steps": [{"kind": "shell", "command": "true"}, {"kind": "prompt", "content": [block]}]}
+    response = await http.post(f"{path}/steps", json={"steps": [{"kind": "parallel", "sessions": [child]}]})
+    assert (response.status_code, "file_none" in response.json()["error"]["message"]) == (404, True)
+
+
 async def test_an_edited_prompt_may_only_name_files_that_exist(http: httpx2.AsyncClient, path: str) -> None:
     (step,) = await _add(http, path, {"kind": "prompt", "content": "Look"})
     block = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}

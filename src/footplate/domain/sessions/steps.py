@@ -5,7 +5,7 @@ sessions (`parallel`), or a delivery of the session's work to a branch (`merge`,
 the order of the queue, each as a turn. A message that is sent as an event is a step too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -131,6 +131,13 @@ class StepDefinition:
     @property
     def requests(self) -> "tuple[ChildRequest, ...]":
         return () if self.parallel is None else self.parallel.sessions
+
+    @property
+    def contents(self) -> list[Sequence[JsonObject]]:
+        """The contents of all messages that the step sends: to its agent, or to the sessions that it starts."""
+        children = self.parallel.sessions if self.parallel is not None else ()
+        nested = [content for child in children for step in child.steps for content in step.contents]
+        return [self.content, *nested] if self.content else nested
 
     def dump(self) -> JsonObject:
         """Return the definition as JSON, without the kind and the name, which have columns of their own."""

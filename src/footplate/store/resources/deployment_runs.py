@@ -239,7 +239,7 @@ async def _create_session(
     await _check_agent(connection, principal, str(template.agent["id"]))
     await _check_environment(connection, principal, definition.environment_id)
     bodies = [*template.messages]
-    bodies += [{"content": [*step.content]} for step, _ in template.steps]
+    bodies += [{"content": [*content]} for step, _ in template.steps for content in step.contents]
     await _check_files(connection, principal, bodies, template.resources)
     check_context(template.context)
     accepted: list[AcceptedInputs] = []

@@ -91,7 +91,8 @@ async def _define_jobs(services: ApiServices, principal: Principal, jobs: list[B
             )
         )
     check_delivery_steps(principal, [step for job in defined for step, _ in job.steps])
-    contents = [content for job in defined for content in (job.content, *(step.content for step, _ in job.steps))]
+    contents = [job.content for job in defined]
+    contents += [content for job in defined for step, _ in job.steps for content in step.contents]
     sent = [Input(type=events.USER_MESSAGE, body={"content": [*content]}) for content in contents if content]
     await check_input_references(services, principal, sent)
     return defined

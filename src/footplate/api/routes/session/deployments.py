@@ -314,6 +314,6 @@ async def _check_template(services: ApiServices, principal: Principal, template:
     check_delivery_steps(principal, [step for step, _ in template.steps])
     services.named_roots.check_context(principal.organisation, template.context)
     contents = [body["content"] for body in template.messages]
-    contents += [[*step.content] for step, _ in template.steps if step.content]
+    contents += [[*content] for step, _ in template.steps for content in step.contents]
     sent = [Input(type=events.USER_MESSAGE, body={"content": content}) for content in contents]
     await check_input_references(services, principal, sent)

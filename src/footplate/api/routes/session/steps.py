@@ -46,9 +46,9 @@ async def add_steps(request: Request, session_id: str, principal: Caller) -> Res
     definitions = [(step.to_definition(), step.overrides_of_turn) for step in body.steps]
     check_delivery_steps(principal, [definition for definition, _ in definitions])
     prompts = [
-        Input(type=events.USER_MESSAGE, body={"content": [*definition.content]}, overrides=overrides)
-        for step, (definition, overrides) in zip(body.steps, definitions, strict=True)
-        if isinstance(step, PromptStep)
+        Input(type=events.USER_MESSAGE, body={"content": [*content]})
+        for definition, _ in definitions
+        for content in definition.contents
     ]
     await check_input_references(get_services(request), principal, prompts)
 
