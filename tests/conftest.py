@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+import structlog
 from bench.support.command_server import CommandServer
 from bench.support.forked_program import preloaded
 from executing import Source
@@ -14,6 +15,14 @@ from footplate.stack import Stack
 
 # Imported modules stay until the end, so the garbage collector need not scan them.
 gc.disable()
+
+# A traceback with local variables takes a second to format, and no lease is renewed meanwhile.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # No deadline: other jobs use the machine too.
 settings.register_profile("sample", max_examples=25, deadline=None)

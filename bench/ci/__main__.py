@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, TOLERANCE, Lane, load_lanes, machine_slowdown
 
-_SIDE_BY_SIDE: Final = int(os.environ.get("FOOTPLATE_CI_LANES", "4"))
+_SIDE_BY_SIDE: Final = int(os.environ.get("FOOTPLATE_CI_LANES", "3"))
 _SLOWEST_COUNT: Final = 5
 
 

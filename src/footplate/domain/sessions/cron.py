@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -150,7 +150,7 @@ def _widen_days(fields: _Fields) -> tuple[frozenset[int], frozenset[int], frozen
     return frozenset(days), frozenset(months), frozenset(weekdays)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _parse(expression: str) -> _Fields:
     texts = expression.split()
     if len(texts) != len(_FIELDS) or len(expression) > MAX_EXPRESSION:
