@@ -1,8 +1,10 @@
-"""Checks rules that no linter knows: vocabulary, size of packages, unfinished code, regular expressions from outside.
+"""Checks rules that no linter knows: vocabulary, size of packages, unfinished code, regular expressions from outside,
+input and output in the domain.
 
 A file of more than 450 lines is a warning. Everything else fails `just check`.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +19,30 @@ MAX_ENTRIES: Final = 15
 """Modules and packages on the top level of each package directly below src/footplate."""
 SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
 _UNFINISHED: Final = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
+
+_DOMAIN_IMPORTS: Final = frozenset(
+    {
+        *(
+            "asyncio",
+            "base64",
+            "cel_expr_python",
+            "codecs",
+            "collections",
+            "concurrent",
+            "cronsim",
+            "contextlib",
+            "dataclasses",
+            "datetime",
+            "enum",
+        ),
+        *("footplate", "functools", "hashlib", "ipaddress", "itertools", "json", "pathlib", "posixpath", "pydantic"),
+        *("re", "re2", "secrets", "shlex", "sys", "time", "typing", "unicodedata", "urllib", "weakref", "zoneinfo"),
+    }
+)
+"""`asyncio`, `contextlib` and `pathlib` are for the types of ports and for limits, `concurrent` runs a lookup function
+that the caller provides, `posixpath` and `urllib.parse` parse names, `sys` has the largest integer. None of them is
+enough to start a process."""
+_IO_CALLS: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
 
 
 def find_long_files(source: Path) -> list[str]:
@@ -44,6 +70,24 @@ def find_crowded_packages(source: Path) -> list[str]:
     return found
 
 
+def find_domain_io(source: Path) -> list[str]:
+    """Finds what the import contract cannot: input and output by the standard library and by builtins."""
+    found = []
+    for path in sorted((source / "footplate" / "domain").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Import(names=names):
+                    used = [name.name for name in names if name.name.split(".")[0] not in _DOMAIN_IMPORTS]
+                case ast.ImportFrom(module=str(module)) if module.split(".")[0] not in _DOMAIN_IMPORTS:
+                    used = [module]
+                case ast.Call(func=ast.Name(id=name)) if name in _IO_CALLS:
+                    used = [f"{name}()"]
+                case _:
+                    used = []
+            found += [f"{path}: the domain does no input or output, but uses {name}" for name in used]
+    return found
+
+
 def _list_code(source: Path) -> Iterator[Path]:
     return (path for path in sorted(source.rglob("*")) if path.suffix in {".py", ".sql"})
 
@@ -58,6 +102,7 @@ if __name__ == "__main__":
     problems = [
         *find_unfinished_code(SOURCE),
         *find_crowded_packages(SOURCE),
+        *find_domain_io(SOURCE),
         *find_outside_patterns(SOURCE),
         *find_banned_terms(),
         *find_unexplained_classes(),

@@ -24,7 +24,8 @@ GROUPS: Final = {
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",
     "steps": "Steps, feeds, questions and outputs",
-    "triggers": "Webhooks and schedules",
+    "triggers": "Webhooks, schedules and triggers",
+    "seeds": "Requirements",
     "ci": "CI",
 }
 _HEAD: Final = """\

@@ -1,7 +1,8 @@
-"""Installs a separate package with a harness and runs turns with it; no code of Footplate mentions the package.
+"""Installs a separate package with a harness and a toolset, and runs turns with its harness; no code of Footplate
+mentions the package.
 
 The package is built and installed offline in its own directory, which is added to the path of the API and the workers.
-Its entry point is the only connection to Footplate.
+Its entry points are the only connection to Footplate.
 """
 
 import asyncio

@@ -15,20 +15,31 @@ import orjson
 
 from bench.prove.figure import require
 from footplate.domain import ids
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import events
 from footplate.stack.orphan_processes import wait_until
 
 Reference = tuple[str, str]
 """An operation, such as "POST /v1/agents", and the path of a field in its body."""
 SKIPPED_STEP: Final[JsonObject] = {"kind": "shell", "command": "true", "condition": "false"}
+TRANSCRIPT_LINE: Final[JsonObject] = {
+    "type": "user",
+    "uuid": "u",
+    "parentUuid": None,
+    "message": {"role": "user", "content": "Hello"},
+}
 _SESSION: Final = "POST /v1/sessions/{session_id}"
 _BATCHES: Final = "POST /v1/session_batches"
 _DEPLOYMENTS: Final = ("POST /v1/deployments", "POST /v1/deployments/{deployment_id}")
-_STEPS: Final = ((f"{_SESSION}/steps", ""), (_BATCHES, "requests."), *((each, "") for each in _DEPLOYMENTS))
+_TRIGGERS: Final = ("POST /v1/triggers", "POST /v1/triggers/{trigger_id}/update")
+_STEPS: Final = (
+    (f"{_SESSION}/steps", ""),
+    (_BATCHES, "requests."),
+    *((each, "") for each in (*_DEPLOYMENTS, *_TRIGGERS)),
+)
 """Operations that take steps, and the path to them."""
 _GENERATED: Final = re.compile(
-    r'\b[a-z]+_[0-9a-z]{26}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="sort_key":)\d+|(?<="duration_ms":)\d+'
+    r'\bwhsec_[\w+/=]+|\b[a-z]+_[0-9a-z]{26}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="sort_key":)\d+|(?<="duration_ms":)\d+'
 )
 STATUSES: Final[Mapping[Reference, int]] = {
     # The session's own events, threads, steps, projects and members are searched, and no others.
@@ -108,6 +119,11 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         found[deployments, "agent.id"] = [{**planned, "agent": form} for form in _agents(other)]
         found[deployments, "resources.file_id"] = [{**planned, **mounted}]
         found[deployments, "initial_events.content.source.file_id"] = [{**named, "initial_events": [message]}]
+    for triggers in _TRIGGERS:
+        found |= {(triggers, path): [_trigger(session, steps=[step])] for path, step in _steps(other)}
+        found[triggers, "team_id"] = [_trigger(session, **shared)]
+        found[triggers, "agent.id"] = [_trigger(session, agent=form) for form in _agents(other)]
+    found["POST /v1/triggers", "session_id"] = [_trigger({"session_id": other["session_id"]})]
     for agents in ("POST /v1/agents", "POST /v1/agents/{agent_id}"):
         described: JsonObject = {"version": 2} if "agent_id" in agents else {"name": "a", "model": "scripted"}
         agent: JsonObject = {"type": "agent", "id": other["agent_id"]}
@@ -117,6 +133,10 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
                 {**described, "multiagent": {"type": "coordinator", "agents": [member]}} for member in members
             ]
     return found
+
+
+def _trigger(target: JsonObject, **fields: Json) -> JsonObject:
+    return {"name": ids.new_id("name"), "steps": [SKIPPED_STEP], **target, **fields}
 
 
 def _document(other: Mapping[str, str]) -> JsonObject:
@@ -157,13 +177,20 @@ async def compare_references(
         method, route = operation.split(" ")
         url = route.format_map(_path_ids(operation, path, own))
         for body, other in zip(bodies, nothing[operation, path], strict=True):
-            found, expected = [await http.request(method, url, json=each) for each in (body, other)]
+            contents = [_encode_body(route, each) for each in (body, other)]
+            found, expected = [await http.request(method, url, content=each) for each in contents]
             _require_same(found, expected, (operation, path))
             compared += 1
     shared = [{"visibility": "team", "team_id": each["team_id"]} for each in (foreign, unused)]
     found, expected = [await http.post("/v1/files", files={"file": ("a", b"x")}, data=each) for each in shared]
     _require_same(found, expected, ("POST /v1/files", "team_id"))
     return compared + 1
+
+
+def _encode_body(route: str, body: JsonObject) -> bytes:
+    """Returns the body as JSON, for an import with a transcript of one line."""
+    lines = [body, {"line": TRANSCRIPT_LINE}] if route.endswith("/import") else [body]
+    return b"\n".join(orjson.dumps(line) for line in lines)
 
 
 def _require_same(found: httpx2.Response, expected: httpx2.Response, reference: Reference) -> None:

@@ -16,7 +16,7 @@ from bench.prove.figure import NotHeld, require
 from bench.support import nested_references
 from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
-from bench.support.nested_references import SKIPPED_STEP
+from bench.support.nested_references import SKIPPED_STEP, TRANSCRIPT_LINE
 from bench.support.openapi import OpenApiDocument, Operation, is_supported
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
@@ -44,6 +44,7 @@ ID_PREFIXES: Final = {
     "batch_id": ids.BATCH,
     "deployment_id": ids.DEPLOYMENT,
     "deployment_run_id": ids.DEPLOYMENT_RUN,
+    "trigger_id": ids.TRIGGER,
     "key_id": ids.API_KEY,
     "endpoint_id": ids.WEBHOOK,
     "delivery_id": ids.WEBHOOK_DELIVERY,
@@ -137,6 +138,7 @@ class Organisation:
             "question_id": await self._create_question(audience),
             **await self._create_batch(agent_id, environment_id, audience),
             **await self._create_deployment(agent_id, environment_id, audience),
+            **await self._create_trigger(agent_id, environment_id, audience),
             **await self._create_member(),
             **await self._create_webhook(session_id),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
@@ -166,6 +168,12 @@ class Organisation:
         deployment_id = created.json()["id"]
         run = await self.http.post(f"/v1/deployments/{deployment_id}/run")
         return {"deployment_id": deployment_id, "deployment_run_id": run.json()["id"]}
+
+    async def _create_trigger(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> dict[str, str]:
+        """Creates a trigger whose sessions do nothing, unless the key is restricted to projects."""
+        work = {"agent": agent_id, "environment_id": environment_id, "steps": [SKIPPED_STEP]}
+        created = await self.http.post("/v1/triggers", json={"name": ids.new_id("name"), **work, **audience})
+        return {} if created.status_code == httpx2.codes.FORBIDDEN else {"trigger_id": created.json()["id"]}
 
     async def _create_member(self) -> dict[str, str]:
         """Creates a member, a team and a key, if the caller is an administrator."""
@@ -300,9 +308,11 @@ def id_names(operation: Operation, document: OpenApiDocument) -> Sequence[str]:
             if not is_reference((*outer, name)) or not is_supported(schema) or not document.accepts_text(schema):
                 continue
             path = ".".join((*outer, name))
+            if (str(operation), path) in nested_references.REFERENCES:
+                continue
             if name in BODY_IDS and outer in ([], ["requests"]):  # `requests`: the jobs of a batch
                 names.append(name)
-            elif (str(operation), path) not in nested_references.REFERENCES:
+            else:
                 raise NotHeld(f"{operation} takes {path!r} in its body, and the claim does not know what it refers to")
     unknown = [name for name in names if name not in ID_PREFIXES and name not in BODY_IDS]
     require(holds=not unknown, otherwise=f"{operation}: the claim has no ids for {unknown}")
@@ -340,7 +350,7 @@ def _choices(
         if operation.path == "/v1/session_batches":
             in_job = {name: mine[name] for name in names}
             body = {"requests": [{**build_job(own), **in_job}]}
-        if operation.path.endswith("/steps") or operation.path == "/v1/deployments":
+        if operation.path.endswith("/steps") or operation.path in {"/v1/deployments", "/v1/triggers"}:
             body["steps"] = [SKIPPED_STEP]
         if operation.path.endswith("/answer"):
             body["answers"] = {QUESTION_TEXT: "Red"}
@@ -378,6 +388,7 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             f"/v1/members/{target['member_id']}",
             f"/v1/api_keys/{target['key_id']}",
             f"/v1/deployments/{target['deployment_id']}",
+            f"/v1/triggers/{target['trigger_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",
@@ -409,9 +420,8 @@ async def compare_filters(operation: Operation, theirs: Ids, http: httpx2.AsyncC
 
 async def import_transcript(owner: Organisation, own: Ids) -> httpx2.Response:
     """Imports a transcript of one line with the owner's own agent and environment."""
-    message_line = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
     first = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
-    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": message_line}))
+    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": TRANSCRIPT_LINE}))
     return await owner.http.post("/v1/sessions/import", content=body)
 
 

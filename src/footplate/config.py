@@ -232,6 +232,11 @@ class Settings(BaseSettings, RequestLimits):
     """Idle time after which a session is deleted. Default: sessions are only deleted on request."""
     retention_feed: Annotated[timedelta, BeforeValidator(_parse_duration)] = timedelta(days=7)
     """How long a client can resume the feed of its organisation: older changes are deleted from the feed."""
+    retention_runs: Annotated[
+        timedelta | None, BeforeValidator(_parse_duration_or_never), Field(ge=timedelta(days=32))
+    ] = timedelta(days=90)
+    """How long the runs of schedules are stored, or `never` to store all. Longer than every catch-up window: a run is
+    also the record that its time has started a session."""
     gc_grace: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(hours=1))] = timedelta(days=1)
     """Minimum age of an unneeded object before it is removed. It must be longer than any upload takes, including
     retries, until the log refers to it."""

@@ -31,6 +31,7 @@ PACK_POINTS: Final = ("packs_merging", "packs_merged")
 
 API_POINTS: Final = ("before_answer",)
 FIRING_POINTS: Final = ("before_firing_commit", "after_firing_commit")
+TRIGGER_POINTS: Final = ("before_trigger_commit", "after_trigger_commit")
 DELIVERY_POINTS: Final = ("before_ref", "after_ref")
 WEBHOOK_POINTS: Final = ("webhook_sent",)
 

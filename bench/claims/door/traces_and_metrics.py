@@ -6,7 +6,7 @@ sessions at once, and each total that the processes counted is compared with the
 
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -42,10 +42,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_sink() as sink, _open_collector(sink) as endpoint:
         environment = {**_SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "SENTRY_DSN": sink.dsn}
         async with open_cluster(workers=2, environment=environment) as cluster, Client(cluster) as client:
-            spans = await _check_traces(cluster, client, sink)
+            broken = await cluster.create_key(_BROKEN)
+            spans = await _check_traces(cluster, client, sink, broken)
             await workload.install_scripts(cluster)
             log, metrics = await _count_turns(cluster, client, turns)
-            lines = await _check_usage(cluster, await metric_totals.totals_from_log(cluster))
+            lines = await _check_usage(cluster, await metric_totals.totals_from_log(cluster), (cluster.key, broken))
             await _check_labels(cluster)
         trace_checks.require_no_private_text(sink, cluster.key)
     wrong = metric_totals.differences(log, metrics)
@@ -72,10 +73,10 @@ async def _open_collector(sink: TelemetrySink) -> AsyncIterator[str]:
             yield endpoint
 
 
-async def _check_traces(cluster: Cluster, client: Client, sink: TelemetrySink) -> int:
+async def _check_traces(cluster: Cluster, client: Client, sink: TelemetrySink, broken_key: str) -> int:
     spans = await trace_checks.check_one_turn(cluster, client, sink)
     await trace_checks.check_after_crash(cluster, client, sink)
-    async with Client(cluster, key=await cluster.create_key(_BROKEN)) as broken:
+    async with Client(cluster, key=broken_key) as broken:
         await trace_checks.check_exception(cluster, broken, sink, organisation=_BROKEN)
     return spans
 
@@ -100,11 +101,15 @@ async def _count_turns(cluster: Cluster, client: Client, turns: int) -> tuple[To
     return log, metrics
 
 
-async def _check_usage(cluster: Cluster, log: Totals) -> int:
-    """Checks that `/v1/usage` by model equals the log; the failed turns used nothing. Returns its number of lines."""
-    async with raw_client(cluster) as http:
-        response = await http.get("/v1/usage", params={"group_by": "model"})
-    lines = response.raise_for_status().json()["data"]
+async def _check_usage(cluster: Cluster, log: Totals, keys: Sequence[str]) -> int:
+    """Checks that `/v1/usage` by model, summed over the organisations of the keys, equals the log. Returns its number
+    of lines.
+    """
+    lines = []
+    for key in keys:
+        async with raw_client(cluster, key=key) as http:
+            response = await http.get("/v1/usage", params={"group_by": "model"})
+        lines += response.raise_for_status().json()["data"]
     reported: Totals = Counter()
     for line in lines:
         model, usage = line["model"], line["usage"]

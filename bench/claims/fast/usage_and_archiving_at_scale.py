@@ -49,7 +49,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         holds=p95 <= time_limit(_USAGE_LIMIT_MS, quick=quick)
         and (quick or (archived["a_second"] >= _ARCHIVES_A_SECOND and archived["ratio"] <= _SLOWER_LIMIT)),
         details={
-            "rows_of_days": rows,
+            "rows_of_days": rows["usage_by_day"],
             "usage_p50_ms": {name: milliseconds(quantile(times, 0.5)) for name, times in took.items()},
             "archiving": {**archived},
         },

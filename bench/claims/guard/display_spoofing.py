@@ -60,6 +60,7 @@ def _environment(cluster: Cluster) -> dict[str, str]:
         "HOME": str(cluster.directory),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
+        "PAGER": "cat",
         "FOOTPLATE_BASE_URL": cluster.base_urls[0],
         "FOOTPLATE_API_KEY": cluster.key,
     }
@@ -230,7 +231,8 @@ class _Trial:
                     about="it",
                 )
                 patch = await self._show_screen(screens, "diff", session.id, width=width)
-                same = [recover_text(line)[0] for line in patch.out.split("\n")] == exact.out.split("\n")
+                lines = screen_parsing.STYLE.sub("", patch.out).split("\n")
+                same = [recover_text(line)[0] for line in lines] == exact.out.split("\n")
                 self._judge(f"diff at {width}", recovered=same, about="the patch")
 
     async def _show_screen(self, screens: Screens, *arguments: str, width: int | None, exact: bool = False) -> Screen:

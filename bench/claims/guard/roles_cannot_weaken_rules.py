@@ -37,6 +37,7 @@ from bench.support.roles.rule_weakening_attempts import (
     find_unclassified_routes,
 )
 from footplate import wiring
+from footplate.client.webhooks import sign_delivery
 from footplate.config import Settings
 from footplate.domain.json import Json
 from footplate.domain.sessions import events
@@ -101,6 +102,9 @@ class _AttackRun:
         if "{deployment_id}" in operation:
             work = {"environment_id": environment["id"], "steps": [SKIPPED_STEP]}
             ids["deployment_id"] = (await self.create("/v1/deployments", name=tag, agent=agent["id"], **work))["id"]
+        if "{trigger_id}" in operation:
+            work = {"environment_id": environment["id"], "steps": [SKIPPED_STEP]}
+            ids["trigger_id"] = (await self.create("/v1/triggers", name=tag, agent=agent["id"], **work))["id"]
         if operation.endswith("/events"):
             await self.create(f"/v1/sessions/{session['id']}", permissions={"ask": ["Bash(echo *)"]})
             received = await self.client.run_turn(session["id"], "Go. [[script:asks]]")
@@ -253,7 +257,7 @@ _EMPTY_SETUP: Final = AttemptSetup(
     ids=dict.fromkeys(
         (
             *("project_id", "plain_project_id", "agent_id", "claude_agent_id", "environment_id", "workspace_id"),
-            *("session_id", "call_id", "deployment_id"),
+            *("session_id", "call_id", "deployment_id", "trigger_id"),
         ),
         "",
     ),
@@ -328,6 +332,11 @@ async def _check_denied_everywhere(
         sessions.append(created["id"])
     if created.get("type") == "deployment":
         sessions.append((await run.create(f"/v1/deployments/{created['id']}/run"))["session_id"])
+    if created.get("type") == "trigger":
+        path = f"/v1/triggers/{created['id']}"
+        secret = (await run.create(f"{path}/rotate_secret"))["secret"]
+        delivered = await run.admin.post(path, content="{}", headers=sign_delivery(secret, setup.tag, "{}"))
+        sessions.append(delivered.raise_for_status().json()["session_id"])
     found = await asyncio.gather(
         *(
             _run_denied(client, session, is_claude="import" in operation and session == created.get("id"))

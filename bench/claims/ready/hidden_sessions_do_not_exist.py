@@ -42,6 +42,7 @@ _SESSION_IDS: Final = frozenset(
         "batch_id",
         "deployment_id",
         "deployment_run_id",
+        "trigger_id",
     }
 )
 """The ids that are hidden together with a session."""

@@ -73,7 +73,15 @@ class SeaweedServer(Service):
 
     async def is_ready(self) -> bool:
         """Returns whether the server accepts an object. The first accepted object also creates the bucket."""
-        store = S3Store(
+        try:
+            await self.open_store().put_async("ready", b"yes")
+        except (BaseError, OSError):
+            return False
+        return True
+
+    def open_store(self) -> S3Store:
+        """Opens the bucket with a client that does not retry."""
+        return S3Store(
             _BUCKET,
             access_key_id=self._key,
             secret_access_key=self._secret,
@@ -82,11 +90,6 @@ class SeaweedServer(Service):
             client_options={"allow_http": True, "timeout": "5s"},
             retry_config={"max_retries": 0},
         )
-        try:
-            await store.put_async("ready", b"yes")
-        except (BaseError, OSError):
-            return False
-        return True
 
     @property
     def _configuration(self) -> Path:

@@ -6,6 +6,7 @@ counted.
 
 import asyncio
 import base64
+import json
 import socket
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import uvicorn
-from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 _PIXEL: Final = base64.b64decode(
@@ -51,6 +52,12 @@ def create_server(file: Path) -> MCPServer:
     def large(characters: int) -> str:
         """Say very much."""
         return "x" * characters
+
+    @made.tool()
+    def read_meta(context: Context) -> str:
+        """Return the fields of `_meta` that are Footplate's."""
+        meta = context.request_context.meta or {}
+        return json.dumps({key: value for key, value in meta.items() if key.startswith("footplate/")})
 
     return made
 

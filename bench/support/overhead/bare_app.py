@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from footplate.config import Settings
 from footplate.domain import ids
+from footplate.domain.organisations.visibility import Visibility
 from footplate.domain.sessions.turns import Mode
 from footplate.store.database import SQL, Connection, Database
 from footplate.wiring import DEFAULT_ORGANISATION
@@ -54,6 +55,9 @@ async def create_session(request: Request) -> Response:
             [],
             None,
             {},
+            Visibility.ORGANISATION,
+            False,
+            None,
         )
         assert row is not None
         response_body = dict(row)

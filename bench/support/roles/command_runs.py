@@ -18,19 +18,30 @@ from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
 from footplate.cli.render.terminal_io import Exit
+from footplate.domain.organisations.webhooks import new_secret
 
 _PROFILE: Final = "work"
 _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
     *("next", "play", "pause"),
-    *("schedules rm", "end", "archive", "rm", "agents archive", "environments rm", "projects archive", "files rm"),
+    *(
+        "schedules rm",
+        "triggers rm",
+        "end",
+        "archive",
+        "rm",
+        "agents archive",
+        "environments rm",
+        "projects archive",
+        "files rm",
+    ),
     *("members disable", "members enable", "api-keys revoke", "webhooks rm"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset(
     {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "steps retry", "next", "batch retry"}
-    | {"webhooks test"}
+    | {"webhooks test", "triggers send"}
 )
 """Commands that need more than the session has: a project, Claude Code, a step in the right state, or a server that
 listens. They may fail with an error of their own."""
@@ -89,6 +100,7 @@ class CommandRunner:
         """Runs the command, and returns its exit code, output and messages."""
         self.findings.runs += 1
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "200", "NO_COLOR": "1"}
+        environment["FOOTPLATE_TRIGGER_SECRET"] = new_secret()
         process = await self.server.spawn(
             *command.split(), *arguments, "--profile", _PROFILE, cwd=home, env=environment
         )
@@ -185,6 +197,17 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "schedules run": [ids["deployment_id"]],
         "schedules runs": [ids["deployment_id"]],
         "schedules rm": [ids["deployment_id"]],
+        "triggers ls": [],
+        "triggers create": [
+            *("--shell", "true", "--agent", ids["agent_id"], "--environment", ids["environment_id"]),
+            *("--name", f"{new_name}-trigger"),
+        ],
+        "triggers show": [ids["trigger_id"]],
+        "triggers update": [ids["trigger_id"], "--max-per-minute", "10"],
+        "triggers rotate": [ids["trigger_id"]],
+        "triggers send": [ids["trigger_id"]],
+        "triggers deliveries": [ids["trigger_id"]],
+        "triggers rm": [ids["trigger_id"]],
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],
@@ -223,6 +246,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "teams create": [new_name],
         "teams add-member": [ids["team_id"], ids["member_id"]],
         "teams remove-member": [ids["team_id"], ids["member_id"]],
+        "usage": ["--by", "tool"],
         "limits set": ["sessions", "1000000"],
         "limits unset": ["stored_bytes"],
         "webhooks ls": [],

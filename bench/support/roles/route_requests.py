@@ -18,7 +18,7 @@ from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
 
-_SOCKET_PATH: Final = "/v1/sessions/{session_id}/ws"
+_SOCKET_PATHS: Final = ("/v1/sessions/{session_id}/ws", "/v1/sessions/{session_id}/terminal/ws")
 _OPEN_PATH: Final = "/openapi.json"
 _REFUSAL: Final = {
     httpx2.codes.UNAUTHORIZED: "API key",
@@ -27,8 +27,10 @@ _REFUSAL: Final = {
 """What the message of a refusal contains."""
 _HIDDEN_WITH_SESSION: Final = frozenset(
     {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id", "endpoint_id"}
-    | {"deployment_id"}
+    | {"deployment_id", "trigger_id"}
 )
+_SIGNED: Final = "POST /v1/triggers/{trigger_id}"
+"""Needs a signature instead of a key, and these requests have none."""
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
 """Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
@@ -101,8 +103,8 @@ class RouteCaller:
         finally:
             for http in clients:
                 await http.aclose()
-        for url in self.base_urls:
-            await self._open_socket(key, url, shared)
+        for url, path in itertools.product(self.base_urls, _SOCKET_PATHS):
+            await self._open_socket(key, url, path, shared)
 
     async def _call(self, key: IssuedKey, case: Case, http: httpx2.AsyncClient, ids: Ids, refusal: int | None) -> None:
         status, text = await self._send(case, http, ids)
@@ -140,9 +142,9 @@ class RouteCaller:
         if not holds:
             self.findings.faults.append(f"{key.name}: {case} returned {status}: {text[:300]}")
 
-    async def _open_socket(self, key: IssuedKey, url: str, ids: Ids) -> None:
-        path = _SOCKET_PATH.format_map(ids)
-        refusal = key.expected_refusal(self.table.route_permissions("GET", _SOCKET_PATH))
+    async def _open_socket(self, key: IssuedKey, url: str, pattern: str, ids: Ids) -> None:
+        path = pattern.format_map(ids)
+        refusal = key.expected_refusal(self.table.route_permissions("GET", pattern))
         is_hidden = key.is_foreign or key.is_restricted
         expected = httpx2.codes.NOT_FOUND if is_hidden else refusal or httpx2.codes.SWITCHING_PROTOCOLS
         headers = {"authorization": f"Bearer {key.secret}"}
@@ -217,6 +219,11 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/webhook_endpoints": {"url": new_webhook_url()},
         "POST /v1/webhook_endpoints with session_id": {"url": new_webhook_url(), "session_id": ids["session_id"]},
         "POST /v1/deployments": {"steps": [SKIPPED_STEP]},
+        "POST /v1/triggers": {
+            "steps": [SKIPPED_STEP],
+            "agent": ids["agent_id"],
+            "environment_id": ids["environment_id"],
+        },
         "POST /v1/sessions/{session_id}/resources": {"type": "file", "file_id": ids["file_id"]},
     }
     return fields.get(str(case), {})
@@ -232,6 +239,8 @@ def _ids_of(case: Case, ids: Ids) -> Ids:
 
 
 def _is_served(operation: Operation, status: int) -> bool:
+    if str(operation) == _SIGNED:
+        return status == httpx2.codes.UNAUTHORIZED
     if status < httpx2.codes.MULTIPLE_CHOICES:
         return True
     return status in {httpx2.codes.BAD_REQUEST, httpx2.codes.CONFLICT} and operation.path.endswith(_INCOMPLETE)

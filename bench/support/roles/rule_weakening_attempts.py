@@ -143,6 +143,14 @@ def _update_deployment(setup: AttemptSetup) -> list[Attempt]:
     )
 
 
+def _create_trigger(setup: AttemptSetup) -> list[Attempt]:
+    on = {**setup.start, "project_ids": [setup.ids["project_id"]], "name": setup.tag, "steps": [SKIPPED_STEP]}
+    return _attempts(
+        rules={**on, "permissions": _PERMISSIVE_RULES},
+        hooks={**on, "permissions": _RULES_WITH_HOOK},
+    )
+
+
 def _update_session(_: AttemptSetup) -> list[Attempt]:
     return _attempts(
         rules={"permissions": _PERMISSIVE_RULES},
@@ -233,6 +241,8 @@ ATTEMPTS_BY_ROUTE: Final[Mapping[str, Callable[[AttemptSetup], Sequence[Attempt]
     "POST /v1/session_batches": _create_batch,
     "POST /v1/deployments": _create_deployment,
     "POST /v1/deployments/{deployment_id}": _update_deployment,
+    "POST /v1/triggers": _create_trigger,
+    "POST /v1/triggers/{trigger_id}/update": _update_deployment,
     "POST /v1/sessions/{session_id}": _update_session,
     "POST /v1/sessions/{session_id}/events": _send_events,
     "POST /v1/sessions/{session_id}/fork": _fork,
@@ -263,6 +273,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "DELETE /v1/sessions/{session_id}": "a deleted session runs nothing",
     "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
     "POST /v1/sessions/{session_id}/end": "an ended session runs nothing",
+    "POST /v1/sessions/{session_id}/terminal": "no rule decides on what a person types there; the sandbox bounds it",
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
     "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
     "POST /v1/questions/{question_id}/answer": "answers a question, and the gate decides on calls after it as before",
@@ -294,6 +305,9 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "decides when a session starts, with the rules that the deployment already has",
     ),
+    "POST /v1/triggers/{trigger_id}": "starts a session or steps, with the rules that the trigger already has",
+    "POST /v1/triggers/{trigger_id}/archive": "an archived trigger starts nothing",
+    "POST /v1/triggers/{trigger_id}/rotate_secret": "changes who can sign deliveries, and the trigger has its rules",
     "POST /v1/sessions/{session_id}/steps/{step_id}/result": "stores text that no rule is read from",
     **dict.fromkeys(
         (

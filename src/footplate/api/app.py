@@ -39,8 +39,10 @@ from footplate.api.routes.session import (
     resources,
     sessions,
     steps,
+    terminal,
     threads,
     transcripts,
+    triggers,
     turns,
     websocket,
 )
@@ -70,8 +72,10 @@ def create_app(services: ApiServices) -> FastAPI:
             sessions,
             turns,
             steps,
+            terminal,
             batches,
             deployments,
+            triggers,
             agents,
             environments,
             forks,
@@ -99,7 +103,7 @@ def create_app(services: ApiServices) -> FastAPI:
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
-    app.router.routes.extend(websocket.routes)
+    app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app

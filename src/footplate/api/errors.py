@@ -90,6 +90,20 @@ class EncodedBody(Refused):
         )
 
 
+class DeliveryFailed(Refused):
+    """A delivery to a trigger is valid, but could not start anything. The sender learns no details of the trigger."""
+
+    code = "delivery_failed"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The delivery was received, but could not start anything.",
+            help_text="Members see the reason with `footplate triggers deliveries`. Send the delivery again, with the "
+            "same `webhook-id`, when it is fixed.",
+        )
+
+
 class MalformedRequest(Refused):
     code = "malformed_request"
 

@@ -38,11 +38,15 @@ class DirectRoute(APIRoute):
             # Before the role, so that a session that is hidden looks like one that does not exist.
             await services.reads.check_session_visible(principal, request.path_params["session_id"])
         check_route(principal, request.method, self.path)
-        reservation = services.quotas.open_reservation(principal.id)
-        scope["body_reservation"] = reservation
+        await self._call(request, send, principal.id, principal=principal)
+
+    async def _call(self, request: Request, send: Send, reservation_key: str, **arguments: Any) -> None:
+        """Calls the endpoint. The memory for the body counts for `reservation_key`."""
+        reservation = get_services(request).quotas.open_reservation(reservation_key)
+        request.scope["body_reservation"] = reservation
         try:
-            response = await self.endpoint(request=request, principal=principal, **request.path_params)
-            await response(scope, receive, send)
+            response = await self.endpoint(request=request, **arguments, **request.path_params)
+            await response(request.scope, request.receive, send)
         finally:
             reservation.release()
 
@@ -53,5 +57,14 @@ class DirectRoute(APIRoute):
         return match, child_scope
 
 
-def create_router(prefix: str, tag: str) -> APIRouter:
-    return APIRouter(prefix=prefix, tags=[tag], route_class=DirectRoute, responses=ERROR_RESPONSES)
+class SignedRoute(DirectRoute):
+    """Calls its endpoint without a principal: the endpoint verifies the signature of the request. All such requests
+    share the memory for the bodies of one API key.
+    """
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._call(Request(scope, receive, send), send, "signed requests")
+
+
+def create_router(prefix: str, tag: str, route_class: type[DirectRoute] = DirectRoute) -> APIRouter:
+    return APIRouter(prefix=prefix, tags=[tag], route_class=route_class, responses=ERROR_RESPONSES)

@@ -29,6 +29,7 @@ from footplate.domain.ports.api import (
     Reads,
     UnitOfWorkFactory,
 )
+from footplate.domain.ports.terminals import TerminalViews
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
 from footplate.domain.ports.webhooks import WebhookNotifier
@@ -48,6 +49,7 @@ class ApiServices:
     notifier: Notifier
     tails: EventStreams
     feeds: FeedStreams
+    terminals: TerminalViews
     webhooks: WebhookNotifier
     """Wakes webhook endpoints after a change to one of them."""
     keys: Keys
@@ -72,6 +74,8 @@ class ApiServices:
     """Hosts that HTTP hooks may call."""
     has_search: bool = False
     """Whether a provider for `web_search` is configured."""
+    toolsets: frozenset[str] = frozenset()
+    """Names of the server-side toolsets whose packages are installed."""
     projects_root: str = "/nonexistent"
     """Directory that must contain projects with a path, as the operator wrote it."""
     named_roots: AllowedRoots = field(default_factory=lambda: AllowedRoots({}))

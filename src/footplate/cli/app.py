@@ -28,6 +28,8 @@ from footplate.cli.commands import (
     sessions,
     steps,
     transcripts,
+    triggers,
+    usage,
     webhooks,
 )
 from footplate.cli.commands.help_formatter import CLIENT, RESOURCES, SERVERS, SESSIONS, GroupedHelp
@@ -123,7 +125,9 @@ app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(members.members, name="members", rich_help_panel=SERVERS)
 app.add_typer(members.teams, name="teams", rich_help_panel=SERVERS)
 app.add_typer(limits.limits, name="limits", rich_help_panel=SERVERS)
+app.add_typer(triggers.triggers, name="triggers", rich_help_panel=SESSIONS)
 app.add_typer(webhooks.webhooks, name="webhooks", rich_help_panel=RESOURCES)
+app.command(rich_help_panel=RESOURCES, short_help="Show turns, tokens, cost and tool calls.")(usage.usage)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=CLIENT)
 app.add_typer(config.app, name="config", rich_help_panel=CLIENT)

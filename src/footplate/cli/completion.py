@@ -115,6 +115,10 @@ def _webhooks(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["url"])) for item in _fetch_items("/v1/webhook_endpoints", profile)]
 
 
+def _triggers(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/triggers", profile)]
+
+
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
         known = server_profiles.load_config().profiles
@@ -203,6 +207,9 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(
         tuple(f"webhooks {each}" for each in ("show", "update", "rm", "rotate", "test", "deliveries", "replay")),
         _webhooks,
+    ),
+    **dict.fromkeys(
+        tuple(f"triggers {each}" for each in ("show", "update", "rm", "rotate", "send", "deliveries")), _triggers
     ),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),

@@ -1,4 +1,4 @@
-"""Defaults of the command line: model, agent, environment, tools, system prompt and harness."""
+"""Defaults of the command line: model, agent, environment, tools, system prompt, harness and timeout."""
 
 from typing import Final
 
@@ -10,6 +10,8 @@ SYSTEM_PROMPT: Final = (
     "You are a careful software engineer. Work in the current directory with the tools you have. "
     "Read before you change, run what you changed, and say briefly what you did and what you found."
 )
+RUN_TIMEOUT: Final = 600.0
+"""Seconds after which `run` interrupts a turn."""
 CLAUDE_HARNESS: Final = "claude"
 
 

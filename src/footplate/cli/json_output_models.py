@@ -39,9 +39,10 @@ from footplate.client.response_models import (
     Team,
     Turn,
     Usage,
+    UsageReport,
 )
 from footplate.client.steps import Playback, Step
-from footplate.client.webhooks import WebhookDelivery, WebhookEndpoint
+from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
 
 
 class RunResult(BaseModel):
@@ -231,6 +232,7 @@ class ProfileAnswer(BaseModel):
     harness: str | None = None
     agent: str | None = None
     environment: str | None = None
+    timeout: str | None = None
 
 
 class ErrorDetail(BaseModel):
@@ -407,6 +409,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "files-pull": PulledFiles | ErrorAnswer,
     "audit": list[AuditEntry] | ErrorAnswer,
     "audit-verify": AuditVerification | ErrorAnswer,
+    "usage": UsageReport | ErrorAnswer,
     "limits": list[Limit] | ErrorAnswer,
     "limit": Limit | ErrorAnswer,
     "members": list[Member] | ErrorAnswer,
@@ -415,6 +418,10 @@ SCHEMAS: Final[dict[str, Any]] = {
     "team": Team | ErrorAnswer,
     "api-keys": list[ApiKey] | ErrorAnswer,
     "api-key": ApiKey | ErrorAnswer,
+    "triggers": list[Trigger] | ErrorAnswer,
+    "trigger": Trigger | ErrorAnswer,
+    "trigger-deliveries": list[TriggerDelivery] | ErrorAnswer,
+    "trigger-delivery": TriggerDelivery | ErrorAnswer,
     "webhooks": list[WebhookEndpoint] | ErrorAnswer,
     "webhook": WebhookEndpoint | ErrorAnswer,
     "webhook-deliveries": list[WebhookDelivery] | ErrorAnswer,

@@ -53,15 +53,19 @@ from footplate.client.response_models import (
     Question,
     QuestionItem,
     Session,
+    StateChanges,
     Team,
+    ToolCalls,
     TotalUsage,
     TreeDiff,
     Turn,
     Usage,
+    UsageLine,
+    UsageReport,
     Workspace,
 )
 from footplate.client.steps import Playback, Step, StepResult
-from footplate.client.webhooks import WebhookDelivery, WebhookEndpoint
+from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "Agent",
@@ -105,16 +109,22 @@ __all__ = [
     "RateLimited",
     "ServerFailed",
     "Session",
+    "StateChanges",
     "Step",
     "StepResult",
     "StreamLost",
     "Team",
+    "ToolCalls",
     "TotalUsage",
     "TreeDiff",
+    "Trigger",
+    "TriggerDelivery",
     "Turn",
     "Unauthenticated",
     "Unreachable",
     "Usage",
+    "UsageLine",
+    "UsageReport",
     "WebhookDelivery",
     "WebhookEndpoint",
     "Workspace",

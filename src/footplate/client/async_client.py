@@ -5,7 +5,7 @@ from typing import Self
 import httpx2
 
 from footplate.client.approvals import Approvals, Questions
-from footplate.client.audit import Audit
+from footplate.client.audit import Audit, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
@@ -21,9 +21,9 @@ from footplate.client.resources import (
     Turns,
     Workspaces,
 )
-from footplate.client.steps import Steps
+from footplate.client.steps import Steps, Terminals
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
-from footplate.client.webhooks import Webhooks
+from footplate.client.webhooks import Triggers, Webhooks
 
 
 class AsyncFootplate:
@@ -55,12 +55,14 @@ class AsyncFootplate:
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.steps = Steps(self._transport)
+        self.terminals = Terminals(self._transport)
         self.batches = Batches(self._transport)
         self.deployments = Deployments(self._transport)
         self.deployment_runs = DeploymentRuns(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
         self.audit = Audit(self._transport)
+        self.usage = UsageReports(self._transport)
         self.limits = Limits(self._transport)
         self.members = Members(self._transport)
         self.teams = Teams(self._transport)
@@ -69,6 +71,7 @@ class AsyncFootplate:
         self.files = Files(self._transport)
         self.events = Events(self._transport)
         self.webhooks = Webhooks(self._transport)
+        self.triggers = Triggers(self._transport)
 
     async def __aenter__(self) -> Self:
         return self

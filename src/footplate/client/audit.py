@@ -1,9 +1,11 @@
-"""Client methods for the audit trail: list its entries, and verify that no entry was changed."""
+"""Client methods for the audit trail (list its entries, verify that no entry was changed) and for usage reports."""
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from footplate.client.pagination import Pages
-from footplate.client.response_models import AuditEntry, AuditVerification
+from footplate.client.response_models import AuditEntry, AuditVerification, UsageReport
 from footplate.client.transport import Transport
 
 
@@ -38,3 +40,31 @@ class Audit:
         """Verifies the whole trail. If `head`, a hash saved from an earlier check, is missing, that is a fault."""
         params = {"head": head} if head is not None else {}
         return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify", params=params))
+
+
+class UsageReports:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def query(
+        self,
+        *,
+        group_by: Sequence[str] = (),
+        start: datetime | None = None,
+        end: datetime | None = None,
+        limit: int | None = None,
+        filters: Mapping[str, Sequence[str]] | None = None,
+    ) -> UsageReport:
+        """Returns the usage of turns that started at or after `start` and before `end`. `filters` has a list of values
+        for each of `session`, `agent`, `model`, `harness`, `member`, `project`, `status`, `tool` and `parameter`
+        (`NAME=VALUE`).
+        """
+        params: dict[str, Any] = {
+            "group_by[]": list(group_by) or None,
+            "from": None if start is None else start.isoformat(),
+            "to": None if end is None else end.isoformat(),
+            "limit": limit,
+            **{f"{name}[]": list(values) for name, values in (filters or {}).items()},
+        }
+        present = {name: value for name, value in params.items() if value is not None}
+        return UsageReport.model_validate(await self._transport.get("/v1/usage", params=present))

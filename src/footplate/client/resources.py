@@ -183,7 +183,9 @@ class Sessions:
         return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", drop_none(**filters)))
 
     def patch(self, session_id: str, **filters: str | int | None) -> AsyncIterator[bytes]:
-        """Yields the same diff as a patch for `git apply`, in chunks. With several projects, pass a `project_id`."""
+        """Yields the same diff as a patch for `git apply`, in chunks. With several projects, pass a `project_id`.
+        `state` selects changes that are `committed`, `staged`, `unstaged` or `untracked`.
+        """
         return self._transport.stream_bytes(f"/v1/sessions/{session_id}/diff", drop_none(format="patch", **filters))
 
     async def merge(

@@ -1,9 +1,9 @@
 """Models of the server's responses. Unknown fields are preserved, never rejected."""
 
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from datetime import date, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 T = TypeVar("T")
 SessionStatus = Literal["idle", "running", "rescheduling", "terminated"]
@@ -35,7 +35,7 @@ class ResponseModel(BaseModel):
 
     def wire(self) -> dict[str, Any]:
         """Returns the response as the server sent it: fields that were absent are not filled with defaults."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 class ModelRef(ResponseModel):
@@ -51,6 +51,7 @@ class AgentDefinition(ResponseModel):
     model: ModelRef
     system: str | None = None
     tools: list[dict[str, Any]] = []
+    server_toolsets: list[dict[str, Any]] | None = None
     harness: str | None = None
     limits: dict[str, Any] | None = None
 
@@ -340,6 +341,54 @@ class TotalUsage(ResponseModel):
     usage: Usage
 
 
+class ToolCalls(ResponseModel):
+    """The calls of a tool in turns that have ended."""
+
+    calls: int
+    failed: int
+    success_rate: float | None = None
+    seconds: float
+    average_seconds: float | None = None
+
+
+class UsageLine(ResponseModel):
+    """The usage of one group of turns. Fields that the report is not grouped by are None."""
+
+    session: str | None = None
+    day: date | None = None
+    hour: datetime | None = None
+    agent: str | None = None
+    model: str | None = None
+    harness: str | None = None
+    key: str | None = None
+    member: str | None = None
+    member_name: str | None = None
+    project: str | None = None
+    parameters: dict[str, Any] | None = None
+    status: str | None = None
+    tool: str | None = None
+    turns: int
+    statuses: dict[str, int] = {}
+    success_rate: float | None = None
+    """The share of ended turns that completed."""
+    iterations: int = 0
+    """Requests to models."""
+    seconds: float
+    average_seconds: float | None = None
+    usage: Usage
+    unpriced_turns: int = 0
+    """Turns whose price is unknown. The cost does not include them."""
+    tool_calls: ToolCalls | None = None
+    """Only in a report by tool. The other figures are those of the turns that called the tool."""
+
+
+class UsageReport(ResponseModel):
+    data: list[UsageLine]
+    start: Annotated[datetime, Field(alias="from")]
+    end: Annotated[datetime, Field(alias="to")]
+    has_more: bool = False
+
+
 class ForkedFrom(ResponseModel):
     session_id: str
     event_id: str | None = None
@@ -381,6 +430,9 @@ class Session(ResponseModel):
     metadata: dict[str, str] = {}
     context: dict[str, Any] = {}
     usage: Usage = Usage()
+    interactions: int = 0
+    """Requests to models, of all turns."""
+    last_interaction_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
@@ -398,6 +450,8 @@ class Session(ResponseModel):
     visibility: Visibility = "organisation"
     team_id: str | None = None
     """The team that can see the session, if the visibility is `team`."""
+    conversation_id: str | None = None
+    """The harness's own id of the conversation. For Claude Code, its session id."""
     parent_id: str | None = None
     """The session that started it."""
     group_id: str | None = None
@@ -455,6 +509,14 @@ class Turn(ResponseModel):
     first_seq: int
     """The position at which the turn started. To stream the whole turn, pass `first_seq - 1` as `after`."""
     usage: Usage = Usage()
+    commit: str | None = None
+    """The commit that was checked out in the working directory at the end of the turn. None: none, or not known."""
+    commits: dict[str, str] = {}
+    """The same for each project, by its id."""
+    tools: dict[str, ToolCalls] = {}
+    """The calls by tool. Empty until the turn has ended."""
+    last_interaction_at: datetime | None = None
+    """When the last response of a model arrived."""
     result: TurnResult = TurnResult()
     created_at: datetime
     started_at: datetime | None = None
@@ -478,6 +540,8 @@ class Event(ResponseModel):
     tool_use_id: str | None = None
     mcp_tool_use_id: str | None = None
     custom_tool_use_id: str | None = None
+    context: dict[str, Any] | None = None
+    """The context of the session and of the message, in the call of a custom tool."""
     question: bool | None = None
     """Whether a custom tool call asks a person a question."""
     answers: dict[str, str] | None = None
@@ -608,6 +672,24 @@ class FileConflict(ResponseModel):
     """The branch's last commit that changed the file."""
 
 
+class StateChanges(ResponseModel):
+    count: int
+    """Number of files."""
+    files: list[FileChange]
+    added: int = 0
+    deleted: int = 0
+
+
+class ChangesByState(ResponseModel):
+    """The changes by their state in git. The last three are those of `git status` at the end of the diff."""
+
+    committed: StateChanges
+    """From the commit at the start of the diff to the one at its end."""
+    staged: StateChanges
+    unstaged: StateChanges
+    untracked: StateChanges
+
+
 class TreeDiff(ResponseModel):
     project_id: str | None = None
     """None for the session's scratch directory."""
@@ -617,6 +699,8 @@ class TreeDiff(ResponseModel):
     deleted: int = 0
     left_out: list[str] = []
     """Files that were not compared, each with the reason."""
+    states: ChangesByState | None = None
+    """None: not known."""
 
 
 class Diff(ResponseModel):

@@ -1,14 +1,19 @@
-"""Client methods and models for the steps of a session's queue, and for playing, pausing and stepping through it."""
+"""Client methods and models for the queue of a session: steps, playing and pausing, and the terminal of the session."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import ResponseModel
 from footplate.client.transport import Transport
 
-StepKind = Literal["prompt", "shell", "external", "parallel", "merge", "push"]
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+StepKind = Literal["prompt", "shell", "external", "parallel", "merge", "push", "terminal"]
 StepState = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 
 
@@ -41,6 +46,8 @@ class Step(ResponseModel):
     sort_key: int
     content: list[dict[str, Any]] | None = None
     command: str | None = None
+    terminal: bool = False
+    """Whether the command runs on the session's terminal."""
     instructions: str | None = None
     sessions: list[dict[str, Any]] | None = None
     into: str | None = None
@@ -150,3 +157,46 @@ class Steps:
 
     async def _change_playback(self, session_id: str, action: Literal["play", "pause", "next"]) -> Playback:
         return Playback.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/{action}"))
+
+
+class TerminalConnection:
+    """A connection to a session's terminal. Iterate over it: bytes are output, and other messages are dictionaries with
+    a `type`: `attached`, `opened`, `resized`, `closed` or `error`. It ends when the connection ends.
+    """
+
+    def __init__(self, socket: "ClientConnection") -> None:
+        self._socket = socket
+
+    async def __aiter__(self) -> AsyncIterator[bytes | dict[str, Any]]:
+        async for message in self._socket:
+            yield message if isinstance(message, bytes) else json.loads(message)
+
+    @property
+    def close_code(self) -> int | None:
+        """Why the server closed the connection. None: it is open."""
+        return self._socket.close_code
+
+    async def type_keys(self, keys: bytes) -> None:
+        """Types keys into the program on the terminal. Has no effect while the terminal is not open."""
+        await self._socket.send(keys)
+
+    async def resize(self, columns: int, rows: int) -> None:
+        await self._socket.send(json.dumps({"type": "resize", "columns": columns, "rows": rows}))
+
+
+class Terminals:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def open(self, session_id: str) -> Step:
+        """Opens a shell for a person on the session's terminal, as a step at the front of the queue. Returns the step
+        that is already pending or running, if there is one.
+        """
+        return Step.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/terminal"))
+
+    @asynccontextmanager
+    async def attach(self, session_id: str, *, write: bool = False) -> AsyncIterator[TerminalConnection]:
+        """Connects to the session's terminal, first with the output so far. `write`: also to type."""
+        path = f"/v1/sessions/{session_id}/terminal/ws{'?write=true' if write else ''}"
+        async with self._transport.open_websocket(path) as socket:
+            yield TerminalConnection(socket)

@@ -5,15 +5,18 @@ responses.
 import ipaddress
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 import stamina
 
 from footplate.client.errors import ApiError, ClientError, RateLimited, Unreachable, error_for_status
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 Params = Mapping[str, Any]
 Frame = httpx2.ServerSentEvent
@@ -80,6 +83,13 @@ class Transport:
         """Posts a multipart form. `form` has the `files` and `data` arguments of httpx."""
         return await self._request_with_retries("POST", path, form=form, key=str(uuid.uuid4()))
 
+    async def post_signed(self, path: str, content: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Posts a body that its headers sign, without the API key. The caller gives it an id, so retries act once."""
+        async for attempt in _retry(self.patience):
+            with attempt:
+                return await self._request_once("POST", path, headers=headers, content=content, timeout=self._timeout)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
     async def stream_json_lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """Yields the lines of a long response. Raises `Unreachable` if it breaks off."""
         async with aclosing(self.stream_bytes(path)) as chunks:
@@ -101,6 +111,30 @@ class Transport:
                     yield chunk
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
+
+    @asynccontextmanager
+    async def open_websocket(self, path: str) -> "AsyncIterator[ClientConnection]":
+        """Opens a WebSocket. Raises the error of a refused handshake, and `Unreachable` if it cannot be opened."""
+        from websockets.asyncio.client import connect  # only few commands need it
+        from websockets.exceptions import InvalidStatus, WebSocketException
+
+        proxy: Literal[True] | None = None if _is_loopback(self.base_url) else True
+        try:
+            opened = await connect(
+                "ws" + self.base_url.removeprefix("http") + path,
+                additional_headers=self._headers,
+                proxy=proxy,
+                open_timeout=self._timeout,
+            )
+        except InvalidStatus as error:
+            request = httpx2.Request("GET", self.base_url + path)
+            content = bytes(error.response.body or b"")
+            response = httpx2.Response(error.response.status_code, content=content, request=request)
+            raise _error_from_response(response) from error
+        except (OSError, WebSocketException) as error:
+            raise self._unreachable(error) from error
+        async with opened:
+            yield opened
 
     async def delete(self, path: str) -> dict[str, Any]:
         return await self._request_with_retries("DELETE", path, key=str(uuid.uuid4()))
@@ -176,9 +210,7 @@ class Transport:
         timeout: httpx2.Timeout | float | None,  # noqa: ASYNC109 - the library enforces it
     ) -> dict[str, Any]:
         headers = {**self._headers, **({"idempotency-key": key} if key else {})}
-        async for attempt in stamina.retry_context(
-            on=should_retry, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
-        ):
+        async for attempt in _retry(patience):
             with attempt:
                 if form is not None:
                     timeout = httpx2.Timeout(self._timeout, read=_LONG_READ_TIMEOUT)
@@ -213,6 +245,12 @@ class Transport:
     def _unreachable(self, error: Exception) -> Unreachable:
         detail = str(error) or type(error).__name__
         return Unreachable(f"{self.base_url} does not respond: {detail}")
+
+
+def _retry(patience: float) -> AsyncIterable[stamina.Attempt]:
+    return stamina.retry_context(
+        on=should_retry, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
+    )
 
 
 async def _iterate_async(lines: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -1,16 +1,22 @@
-"""Client methods and models for webhook endpoints, and the deliveries to them."""
+"""Client methods and models for webhooks in both directions: endpoints, which receive the events of sessions, and
+triggers, by which other systems start sessions.
+"""
 
-from collections.abc import Sequence
-from datetime import datetime
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
+from standardwebhooks import Webhook
 
 from footplate.client.pagination import Pages, drop_none
-from footplate.client.response_models import Deleted, ResponseModel
+from footplate.client.response_models import AgentReference, Deleted, ResponseModel, RunError
 from footplate.client.transport import Transport
 
 _PATH = "/v1/webhook_endpoints"
+_TRIGGERS = "/v1/triggers"
 
 
 class WebhookEndpoint(ResponseModel):
@@ -117,3 +123,104 @@ class Webhooks:
         """Sends a delivery again, with the same id."""
         path = f"{_PATH}/{endpoint_id}/deliveries/{delivery_id}/replay"
         return WebhookDelivery.model_validate(await self._transport.post(path))
+
+
+class Trigger(ResponseModel):
+    """What a signed request of another system starts."""
+
+    id: str
+    name: str
+    description: str | None = None
+    session_id: str | None = None
+    """The session that gets the steps. None: each delivery creates a session."""
+    agent: AgentReference | None = None
+    environment_id: str | None = None
+    title: str | None = None
+    steps: list[dict[str, Any]] = Field(default_factory=list)
+    condition: str | None = None
+    max_per_minute: int
+    status: Literal["active", "paused"]
+    metadata: dict[str, str] = Field(default_factory=dict)
+    runs_as: str
+    """The member in whose name deliveries act."""
+    old_secret_expires_at: datetime | None = None
+    created_at: datetime
+    archived_at: datetime | None = None
+    secret: str | None = None
+    """The secret that signs deliveries, only in the response that creates the trigger or replaces its secret."""
+
+
+class TriggerDelivery(ResponseModel):
+    id: str
+    trigger_id: str
+    delivery_id: str
+    """The id that the sender gave it, from the header `webhook-id`."""
+    outcome: Literal["session_created", "steps_added", "ignored", "failed"]
+    session_id: str | None = None
+    error: RunError | None = None
+    """Why it failed. The response to the sender does not have it."""
+    attempts: int = 1
+    created_at: datetime
+
+
+class Triggers:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, name: str, steps: Sequence[Mapping[str, Any]], **fields: Any) -> Trigger:
+        """Creates a trigger. Needs `agent` and `environment_id`, or `session_id`. The result contains its `secret`,
+        which cannot be read again.
+        """
+        body = drop_none(name=name, steps=[*steps], **fields)
+        return Trigger.model_validate(await self._transport.post(_TRIGGERS, body))
+
+    def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[Trigger]:
+        """Newest first."""
+        return Pages(self._transport, _TRIGGERS, Trigger, {"limit": limit, "include_archived": include_archived})
+
+    async def retrieve(self, trigger_id: str) -> Trigger:
+        return Trigger.model_validate(await self._transport.get(f"{_TRIGGERS}/{trigger_id}"))
+
+    async def update(self, trigger_id: str, **fields: Any) -> Trigger:
+        """Changes the fields that are passed. `paused` pauses or resumes it. It acts in your name from then on."""
+        return Trigger.model_validate(await self._transport.post(f"{_TRIGGERS}/{trigger_id}/update", fields))
+
+    async def archive(self, trigger_id: str) -> Trigger:
+        """Ends a trigger for good. Its sessions and deliveries stay."""
+        return Trigger.model_validate(await self._transport.post(f"{_TRIGGERS}/{trigger_id}/archive"))
+
+    async def rotate_secret(self, trigger_id: str, *, overlap_seconds: int | None = None) -> Trigger:
+        """Replaces the secret. The result contains the new one. The old one is valid too for `overlap_seconds`, by
+        default a day.
+        """
+        body = drop_none(overlap_seconds=overlap_seconds)
+        return Trigger.model_validate(await self._transport.post(f"{_TRIGGERS}/{trigger_id}/rotate_secret", body))
+
+    def deliveries(
+        self, trigger_id: str, *, limit: int | None = None, outcome: str | None = None
+    ) -> Pages[TriggerDelivery]:
+        """Lists deliveries, newest first."""
+        params = {"limit": limit, "outcome": outcome}
+        return Pages(self._transport, f"{_TRIGGERS}/{trigger_id}/deliveries", TriggerDelivery, params)
+
+    async def send(
+        self, trigger_id: str, payload: Mapping[str, Any], *, secret: str, delivery_id: str | None = None
+    ) -> TriggerDelivery:
+        """Sends a signed delivery, as another system does. One with a `delivery_id` that was received before has no
+        further effect, and returns the same.
+        """
+        body = json.dumps(payload)
+        headers = sign_delivery(secret, delivery_id or f"msg_{uuid.uuid4().hex}", body)
+        response = await self._transport.post_signed(f"{_TRIGGERS}/{trigger_id}", body.encode(), headers)
+        return TriggerDelivery.model_validate(response)
+
+
+def sign_delivery(secret: str, delivery_id: str, body: str) -> dict[str, str]:
+    """Returns the headers of a delivery with this body, which are valid for five minutes."""
+    now = datetime.now(UTC)
+    return {
+        "content-type": "application/json",
+        "webhook-id": delivery_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(secret).sign(delivery_id, now, body),
+    }

@@ -1,4 +1,4 @@
-"""The audit trail: decisions of the gate and of people, and policy changes, in a tamper-evident hash chain.
+"""The audit trail: decisions of the gate and of people, policy changes and errors, in a tamper-evident hash chain.
 
 The chain covers the hash of an entry's content, not the content itself, which is stored beside the hash. Content can
 therefore be erased without breaking the chain. The input of a tool call is recorded only as a hash. Entries are sealed
@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from footplate.domain import ids
-from footplate.domain.json import Json, JsonObject, clean, clean_object
+from footplate.domain.json import Json, JsonObject, as_object, clean, clean_object
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.sessions import events as ev
@@ -22,6 +22,7 @@ from footplate.domain.sessions.events import Event
 ID_PREFIX: Final = "audt"
 MAX_PATH_CHARACTERS: Final = 500
 """Characters of a refused request's path that are recorded."""
+RESCHEDULING: Final = "rescheduling"
 GENESIS_HASH: Final = "0" * 64
 """The hash that stands for the batch before the first one."""
 
@@ -36,7 +37,8 @@ class AuditEntry:
     kind: str
     """`decision`: the gate decided on a call. `answer`: a person or a timeout decided on a call. `policy`: an
     organisation's rules were written. `hook`: a hook ran. `change`: a setting that determines which rules apply was
-    changed. `refusal`: a request was refused because the API key lacks a role."""
+    changed. `refusal`: a request was refused because the API key lacks a role. `error`: a turn or one of its attempts
+    failed. `terminal`: a person opened a terminal, or attached to it to type."""
     id: str = field(default_factory=lambda: ids.new_id(ID_PREFIX))
     session: str | None = None
     turn: str | None = None
@@ -173,12 +175,23 @@ def build_policy_entry(permissions: JsonObject, approvals: JsonObject) -> AuditE
     return AuditEntry(kind="policy", layer="organisation", content=content, content_hash=hash_json(content))
 
 
-def build_change_entry(action: str, item_id: str, details: JsonObject | None = None) -> AuditEntry:
-    """Build the entry for a change that determines which rules apply. `action` is, for example, `project.archive`."""
+def build_change_entry(
+    action: str, item_id: str, details: JsonObject | None = None, *, session: str | None = None
+) -> AuditEntry:
+    """Build the entry for a change that determines which rules apply. `action` is, for example, `project.archive`.
+
+    `session` is the session that the item belongs to: only those who can see it see the entry.
+    """
     content = clean_object({"action": action, "id": item_id, **(details or {})})
     layer = action.partition(".")[0]
-    session = item_id if layer == "session" else None
+    session = item_id if layer == "session" else session
     return AuditEntry(kind="change", layer=layer, session=session, content=content, content_hash=hash_json(content))
+
+
+def build_terminal_entry(action: Literal["open", "write"], session_id: str, details: JsonObject) -> AuditEntry:
+    """Build the entry for a person who opens the terminal of a session, or attaches to it for writing."""
+    content = clean_object({"action": f"terminal.{action}", "id": session_id, **details})
+    return AuditEntry(kind="terminal", session=session_id, content=content, content_hash=hash_json(content))
 
 
 def build_refusal_entry(method: str, path: str, message: str, *, session_id: str | None = None) -> AuditEntry:
@@ -187,6 +200,17 @@ def build_refusal_entry(method: str, path: str, message: str, *, session_id: str
     return AuditEntry(
         kind="refusal", session=session_id, outcome="deny", content=content, content_hash=hash_json(content)
     )
+
+
+def build_error_entry(error: Event, status: str, attempt: int) -> AuditEntry:
+    """Build the entry for an error of a turn. `error` is its event, whose message is only in the session's log.
+
+    `status` is the turn's. It is `rescheduling` if the turn has another attempt.
+    """
+    details = as_object(error.body.get("error"))
+    content: JsonObject = {"error": str(details.get("type")), "status": status, "attempt": attempt}
+    outcome = "retried" if status == RESCHEDULING else "failed"
+    return AuditEntry(kind="error", event=error.id, outcome=outcome, content=content, content_hash=hash_json(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,8 @@ WEBHOOK: Final = "whep"
 WEBHOOK_DELIVERY: Final = "whdl"
 DEPLOYMENT: Final = "depl"
 DEPLOYMENT_RUN: Final = "drun"
+TRIGGER: Final = "trig"
+TRIGGER_DELIVERY: Final = "tdlv"
 
 
 def new_id(prefix: str) -> str:

@@ -8,6 +8,7 @@ import structlog
 
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo, Process
+from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 
 log = structlog.get_logger(__name__)
 
@@ -115,6 +116,9 @@ class LazyEnvironment(OpenEnvironment):
 
     async def end_other_processes(self, *, keep: Process) -> None:
         await (await self._use()).end_other_processes(keep=keep)
+
+    async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
+        return await (await self._use()).open_terminal(command, size)
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         return await (await self._use()).start(argv, env=env)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, Environment, Process
+from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.environments.leases import Lease
 from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian, lease_clock
@@ -169,6 +170,13 @@ class BaseEnvironment(Environment):
         process = await StreamingProcess.start(spawner, argv, cwd=self._working_directory, env={**self._env, **env})
         self._processes.append(process)
         return process
+
+    async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:  # noqa: ARG002
+        """Refuses: the keys of a person are bounded by nothing but the enclosure, and here is none."""
+        raise Permanent(
+            "A terminal needs a sandbox or a container, and this worker runs commands without one.",
+            help_text="Set FOOTPLATE_ENVIRONMENT to sandbox or docker.",
+        )
 
     async def end_other_processes(self, *, keep: Process) -> None:
         spared = [process.command for process in self._processes if process is keep]

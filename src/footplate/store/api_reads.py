@@ -29,6 +29,7 @@ from footplate.domain.sessions.batches import Batch, Job, JobState
 from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, DeploymentRun, RunFilter
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.steps import Playback, Step, StepState
+from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
 from footplate.domain.sessions.turns import Session, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
@@ -39,7 +40,7 @@ from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, webhooks
+from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, triggers, webhooks
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -311,6 +312,20 @@ class ApiReads:
 
     async def deployment_runs(self, principal: Principal, page: Page, where: RunFilter) -> Sequence[DeploymentRun]:
         return await deployments.read_runs(self._database, principal, page, where)
+
+    async def trigger(self, principal: Principal, trigger_id: str) -> Trigger:
+        return await triggers.read_trigger(self._database, principal, trigger_id)
+
+    async def triggers(self, principal: Principal, page: Page) -> Sequence[Trigger]:
+        return await triggers.read_triggers(self._database, principal, page)
+
+    async def trigger_deliveries(
+        self, principal: Principal, trigger_id: str, page: Page, *, outcome: DeliveryOutcome | None = None
+    ) -> Sequence[TriggerDelivery]:
+        return await triggers.read_deliveries(self._database, principal, trigger_id, page, outcome)
+
+    async def trigger_keys(self, trigger_id: str) -> TriggerKeys | None:
+        return await triggers.read_keys(self._database, trigger_id)
 
     async def jobs(
         self,

@@ -1,6 +1,6 @@
 """Builds the SQL query for one page of agents, sessions or other resources.
 
-It is the only SQL that is assembled at run time, because its conditions depend on the filters. It uses keyset
+Its SQL is assembled at run time, because its conditions depend on the filters. It uses keyset
 pagination on (created_at, id), so a late page costs as much as the first. Values are always passed as query arguments,
 never as part of the SQL text, except for the limit, a number of ours.
 """
@@ -35,6 +35,8 @@ _SELECTS: Final = {
     "batches": SQL["batch"].partition("\nwhere s.id")[0],
     "deployments": "select s.* from deployments s",
     "deployment_runs": SQL["deployment_run"].partition("\nwhere s.id")[0],
+    "triggers": "select s.* from triggers s",
+    "trigger_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from trigger_deliveries d) s",
     "workspaces": "select s.* from workspaces s",
     "webhook_endpoints": "select s.* from (select e.*, null::timestamptz as archived_at from webhook_endpoints e) s",
     "webhook_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from webhook_deliveries d) s",
@@ -51,6 +53,8 @@ _AUDIENCE_CONDITIONS: Final = {
     "batches": _VISIBLE.replace("v.", "s."),
     "deployments": "(s.owner = any({0}) or s.visible_to = any({0}))",
     "deployment_runs": "(s.owner = any({0}) or s.visible_to = any({0}))",
+    "triggers": "(s.owner = any({0}) or s.visible_to = any({0})) and (s.session_id is null or "
+    f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE}))",
     "approvals": f"exists (select from sessions v where v.id = s.session_id and {_VISIBLE})",
     # Entries of a session that was deleted stay visible if all members could see it.
     "audit": _AUDIT_CONDITION,

@@ -48,6 +48,8 @@ def load_turn(row: Row) -> Turn:
         first_seq=row["first_seq"],
         config=row["config"],
         usage=load_usage(row),
+        tools={name: (calls, failed, us / 1e6) for name, (calls, failed, us) in (row["tools"] or {}).items()},
+        last_interaction_at=row["last_interaction_at"],
         result=row["result"],
         created_at=row["created_at"],
         started_at=row["started_at"],
@@ -67,6 +69,7 @@ def load_session(row: Row) -> Session:
         metadata=row["metadata"],
         context=row["context"],
         usage=load_usage(row),
+        last_interaction_at=row.get("last_interaction_at"),
         active_seconds=row["active_seconds"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -87,6 +90,7 @@ def load_session(row: Row) -> Session:
         group_id=row["group_id"],
         parent_id=row.get("parent_id"),
         deployment_id=row.get("deployment_id"),
+        conversation_id=row.get("conversation_id"),
     )
 
 

@@ -36,6 +36,7 @@ from footplate.domain.sessions.cron import CronSchedule
 from footplate.domain.sessions.deployments import CheckContext, DeploymentRun
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery
 from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
@@ -54,7 +55,16 @@ from footplate.store.log.session_ending import (
 )
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
-from footplate.store.resources import deployment_runs, deployments, files, members, policies, projects, webhooks
+from footplate.store.resources import (
+    deployment_runs,
+    deployments,
+    files,
+    members,
+    policies,
+    projects,
+    triggers,
+    webhooks,
+)
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.session_deletion import delete_session_rows
 
@@ -113,6 +123,7 @@ class UnitOfWork(
     webhooks.WebhookUnitOfWork,
     BatchUnitOfWork,
     deployments.DeploymentUnitOfWork,
+    triggers.TriggerUnitOfWork,
 ):
     def __init__(
         self,
@@ -306,8 +317,8 @@ class UnitOfWork(
         session = replace(row_mapping.load_session(row), owner_name=principal.name)
         if inputs:
             accepted = await self.send(principal, session_id, inputs)
-            return replace(session, activity=_QUEUED), replace(accepted, creates_session=True)
-        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, creates_session=True)
+            return replace(session, activity=_QUEUED), replace(accepted, changes_feed=True)
+        return session, AcceptedInputs(organisation=principal.organisation, session_id=session_id, changes_feed=True)
 
     async def import_session(
         self, principal: Principal, transcript: TranscriptImport, *, audience: Audience = EVERYONE, **fields: Any
@@ -430,6 +441,7 @@ class UnitOfWork(
             positions=[*ended.positions, *stopped],
             to_wake=ended.to_wake,
             cancels_children=True,
+            changes_feed=True,
         )
         return await self._session(principal, session_id), accepted
 
@@ -491,6 +503,12 @@ class UnitOfWork(
             check_context=check_context,
         )
         return Firing() if started is None else Firing(run=started.run, accepted=started.accepted)
+
+    async def process_trigger_delivery(
+        self, organisation: str, signed: SignedDelivery, *, check_context: CheckContext
+    ) -> tuple[TriggerDelivery, AcceptedInputs | None]:
+        processed = await triggers.process_delivery(self, self._connection, organisation, signed, check_context)
+        return processed.delivery, processed.accepted
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> AcceptedInputs:
         self._session_id = session_id

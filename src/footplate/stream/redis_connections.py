@@ -1,7 +1,7 @@
 """Creates Redis clients with the timeouts that the `stream` package needs, and stops tasks that use them."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -39,7 +39,7 @@ def create_reader_client(url: str) -> Redis:
     )
 
 
-async def cancel_tasks(*tasks: asyncio.Task[None]) -> None:
+async def cancel_tasks(*tasks: asyncio.Task[Any]) -> None:
     """Cancels tasks that use Redis, repeatedly until they end. redis-py sends with `asyncio.wait_for`, and in Python
     3.11 that loses a cancellation that arrives at the moment its work is done.
     """

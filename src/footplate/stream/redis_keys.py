@@ -30,3 +30,11 @@ def open_streams_key(organisation: str, member_id: str | None = None) -> str:
 
 def open_preview_key(organisation: str, session_id: str) -> str:
     return f"footplate:open:{{{shard_of(session_id):02}}}:{organisation}:{session_id}"
+
+
+def terminal_output_key(organisation: str, session_id: str) -> str:
+    return f"footplate:terminal:{{{shard_of(session_id):02}}}:{organisation}:{session_id}:output"
+
+
+def terminal_input_key(organisation: str, session_id: str) -> str:
+    return f"footplate:terminal:{{{shard_of(session_id):02}}}:{organisation}:{session_id}:input"

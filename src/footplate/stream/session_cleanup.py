@@ -1,5 +1,5 @@
-"""Removes the data of a deleted session from Redis: its entries in the live stream, and its open preview (the text so
-far of an unfinished response).
+"""Removes the data of a deleted session from Redis: its entries in the live stream, its open preview (the text so far
+of an unfinished response), and the streams of its terminal.
 """
 
 from typing import Final, cast
@@ -22,7 +22,11 @@ class SessionCleaner:
         """Removes the session's data. This is needed because a stream is trimmed by length, not by age: on an idle
         system the entries would stay forever. Readers before or after the removed entries are not affected.
         """
-        await self._redis.delete(redis_keys.open_preview_key(organisation, session_id))
+        await self._redis.delete(
+            redis_keys.open_preview_key(organisation, session_id),
+            redis_keys.terminal_output_key(organisation, session_id),
+            redis_keys.terminal_input_key(organisation, session_id),
+        )
         stream = redis_keys.stream_key(redis_keys.shard_of(session_id))
         start = b"-"
         while page := await self._redis.xrange(stream, min=start, count=_PAGE):

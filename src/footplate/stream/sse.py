@@ -1,11 +1,16 @@
-"""Encodes server-sent events, and parses the cursors with which clients resume a stream. The functions do no I/O.
+"""Encodes server-sent events and WebSocket messages, and parses the cursors with which clients resume a stream. The
+functions do no I/O.
 
 The id of a durable event is `<seq>`, and the id of a preview is `<seq>.<event id>.<offset>`. Here `seq` is the last
 durable position, and `offset` the number of preview characters that the client has received. A stream without a cursor
 first sends its start position as the id of a `ping` event.
+
+A WebSocket message is a JSON object such as `{"event": "agent.message", "id": "12", "data": {…}}`. Events are encoded
+once, as server-sent events, and shared by all clients. The data of the two formats can therefore never differ.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import orjson
@@ -16,6 +21,9 @@ from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions import events
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
+_EVENT: Final = b"event: "
+_ID: Final = b"id: "
+_DATA: Final = b"data: "
 
 _CURSOR: Final = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([A-Za-z0-9_]{1,100})\.(0|[1-9][0-9]{0,9}))?")
 _MAX_SEQ: Final = 2**63 - 1
@@ -84,6 +92,21 @@ def parse_cursor(text: str, *, field: str = "Last-Event-ID") -> Cursor:
             help_text="Send the `id` of the last SSE event that you received, or omit it to receive only new events.",
         )
     return Cursor(int(match[1]), match[2], int(match[3] or 0))
+
+
+def to_websocket_messages(chunk: bytes) -> Iterator[tuple[str, str]]:
+    """Yields the event and the message of each frame. `chunk` contains complete frames. Keep-alives are skipped."""
+    for frame in chunk.split(b"\n\n"):
+        event = id_field = data = b""
+        for line in frame.split(b"\n"):
+            if line.startswith(_DATA):
+                data = line[len(_DATA) :]
+            elif line.startswith(_ID):
+                id_field = b'"id":"%b",' % line[len(_ID) :]
+            elif line.startswith(_EVENT):
+                event = line[len(_EVENT) :]
+        if event:
+            yield event.decode(), (b'{"event":"%b",%b"data":%b}' % (event, id_field, data)).decode()
 
 
 def _encode_preview(event: str, cursor: Cursor, data: bytes) -> bytes:

@@ -39,3 +39,9 @@ async def store_blobs(git: Git, files: Sequence[Path]) -> list[str]:
         return []
     paths = "".join(f"{file}\n" for file in files).encode()
     return (await git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths)).decode().split()
+
+
+async def find_subtree(git: Git, tree: str | None, name: str) -> str | None:
+    """Returns the id of a tree in another tree. None: there is none."""
+    lines = [] if tree is None else (await git.run("ls-tree", "-d", tree, name)).decode().splitlines()
+    return lines[0].split()[2] if lines else None

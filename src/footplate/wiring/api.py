@@ -23,6 +23,7 @@ from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.harness import registry
+from footplate.harness.tool_calls import server_toolsets
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.log.feed import Feed
@@ -41,6 +42,7 @@ from footplate.stream.feed.feed_hub import FeedHub
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
 from footplate.stream.stream_hub import StreamHub
+from footplate.stream.terminal_streams import RedisTerminalViews
 from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
@@ -98,6 +100,8 @@ async def run(settings: Settings) -> None:
         feeds = await exits.enter_async_context(
             FeedHub(settings.redis_url, Feed(database, reads.positions), keepalive=settings.keepalive)
         )
+        terminals = RedisTerminalViews(settings.redis_url)
+        exits.push_async_callback(terminals.aclose)
         metrics.STREAMS.set_function(lambda: hub.open_streams + feeds.open_streams)
         metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
         limits = LimitStore(database, settings.default_limits)
@@ -117,6 +121,7 @@ async def run(settings: Settings) -> None:
             ),
             tails=hub,
             feeds=feeds,
+            terminals=terminals,
             webhooks=webhooks,
             webhook_access=settings.webhook_access,
             keys=ApiKeys(database),
@@ -133,6 +138,7 @@ async def run(settings: Settings) -> None:
             default_harness=settings.default_harness,
             prewarmed_harnesses=registry.harnesses_with_programs() if settings.slots else frozenset(),
             has_search=settings.search_provider is not None,
+            toolsets=server_toolsets.installed_toolsets(),
             backend=get_backend(settings),
             hook_access=get_hook_access(settings),
             projects_root=settings.resolved_projects_root,

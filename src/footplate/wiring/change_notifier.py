@@ -32,7 +32,7 @@ class ChangeNotifier:
 
     async def notify_accepted(self, accepted: AcceptedInputs) -> None:
         await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
-        if accepted.creates_session:
+        if accepted.changes_feed:
             self._live.notify_feed(accepted.organisation)
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)

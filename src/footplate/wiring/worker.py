@@ -58,7 +58,7 @@ from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
-from footplate.store.resources.deployments import DeploymentScheduleStore
+from footplate.store.resources.deployments import DeploymentScheduleStore, RunExpiry
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
@@ -73,6 +73,7 @@ from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeListener, NudgeSender
 from footplate.stream.session_cleanup import SessionCleaner
+from footplate.stream.terminal_streams import RedisTerminalChannels
 from footplate.stream.turn_publisher import TurnPublisher
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.outputs.collection import HostOutputDirectories
@@ -193,6 +194,7 @@ async def run(settings: Settings) -> None:
                 delivery=create_delivery_service(
                     settings, database, DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DELIVERY_READS)
                 ),
+                terminal_channels=_open_terminal_channels(settings, exits),
                 child_cancellation=child_cancellation,
                 children=ChildSessionStore(
                     database,
@@ -240,6 +242,7 @@ async def run(settings: Settings) -> None:
             child_cancellation,
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),
+            RunExpiry(database, settings.retention_runs),
         )
         sweep = SweepActivities(
             leases,
@@ -314,6 +317,12 @@ def _open_nudge_sender(settings: Settings, exits: AsyncExitStack) -> NudgeSender
     nudger = NudgeSender(settings.redis_url)
     exits.push_async_callback(nudger.aclose)
     return nudger
+
+
+def _open_terminal_channels(settings: Settings, exits: AsyncExitStack) -> RedisTerminalChannels:
+    channels = RedisTerminalChannels(settings.redis_url)
+    exits.push_async_callback(channels.aclose)
+    return channels
 
 
 def _raise_open_file_limit() -> None:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 from bench.support.command_server import CommandServer
-from tests.acceptance.cli_cell import Done, finish
+from tests.acceptance.cli.cli_cell import Done, finish
 
 
 class Footplate(Protocol):

@@ -1,11 +1,14 @@
 """Background sessions: no previews, a retry limit per session, and a timeout that ends a turn."""
 
 import asyncio
+import time
 
 import pytest
 from tests.integration.engine.cell import DONE, Engine
 
+from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Overloaded
+from footplate.domain.pagination import Page
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Mode, TurnOutcome, TurnStatus
@@ -85,6 +88,34 @@ async def test_a_session_has_its_own_retry_limit(engine: Engine, retries: int) -
     await engine.send(session_id, "hi")
     (turn,) = await engine.wait_for_ended_turns(session_id)
     assert (turn.status, turn.attempt, turn.failures) == (TurnStatus.FAILED, retries + 1, retries)
+
+
+@pytest.mark.requirement("R7", "S10")
+async def test_a_session_has_its_own_retry_delay_and_its_errors_are_audited(engine: Engine) -> None:
+    times: list[float] = []
+
+    async def work(turn: TurnContext) -> TurnOutcome:
+        times.append(time.monotonic())
+        raise Overloaded("a secret of the provider")
+
+    session_id = await engine.session(work, limits={"max_retries": 1, "retry_delay_seconds": 0.8})
+    await engine.send(session_id, "hi")
+    (turn,) = await engine.wait_for_ended_turns(session_id)
+    assert turn.config["retry_delay_seconds"] == 0.8
+    assert times[1] - times[0] >= 0.8, "the server's default is 0.05 s"
+    entries = await engine.cell.reads.audit(
+        engine.principal, Page(limit=9, order="asc"), AuditFilter(kind="error", session=session_id)
+    )
+    assert [(entry.session, entry.turn, entry.outcome, entry.content) for entry in entries] == [
+        (session_id, turn.id, "retried", {"error": "model_overloaded_error", "status": "rescheduling", "attempt": 1}),
+        (session_id, turn.id, "failed", {"error": "model_overloaded_error", "status": "failed", "attempt": 2}),
+    ]
+    errors = [
+        item.event.id
+        for item in await engine.cell.positions(session_id, engine.principal)
+        if item.event.type == events.SESSION_ERROR
+    ]
+    assert [entry.event for entry in entries] == errors
 
 
 @pytest.mark.requirement("S3")

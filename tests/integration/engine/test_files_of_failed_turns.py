@@ -1,9 +1,11 @@
-"""The files written by a failed turn are in the log, and an object store that does not respond fails no commit."""
+"""The files written by a failed turn are in the log, and an object store that does not respond fails no commit. A turn
+in a user's directory records the commit there.
+"""
 
 from pathlib import Path
 
 import pytest
-from tests.integration.engine.cell import Engine
+from tests.integration.engine.cell import DONE, Engine
 
 from footplate.domain.errors import ModelRefused, Overloaded
 from footplate.domain.files.snapshots import CollectedCommits, StoredSnapshot
@@ -40,9 +42,9 @@ class FullSessionTrees(SessionTrees):
         raise OSError("No space left on device")
 
 
-def create_trees(kind: type[SessionTrees], root: Path) -> SessionTrees:
+def create_trees(kind: type[SessionTrees], root: Path, objects: Objects | None = None) -> SessionTrees:
     mirrors = Mirrors(root, root=str(root), address_policy=AddressPolicy(), seconds=60)
-    return kind(root, mirrors, SnapshotUploader(Objects.open(None, root)), seconds=60)
+    return kind(root, mirrors, SnapshotUploader(objects or Objects.open(None, root)), seconds=60)
 
 
 async def run_failing_turn(engine: Engine, trees: SessionTrees, error: Exception) -> list[int]:
@@ -97,3 +99,23 @@ async def test_the_commits_of_a_failed_turn_are_collected(
     async with idle_engine.cell.database.connection() as connection:
         found = await connection.fetch("select commits from snapshots where session_id = $1 order by seq", session_id)
     assert found[-1]["commits"]["HEAD"] == made[0]
+
+
+@pytest.mark.requirement("C4")
+async def test_a_turn_in_a_directory_has_its_commit(idle_engine: Engine) -> None:
+    made: list[str] = []
+
+    async def work(turn: TurnContext) -> TurnOutcome:
+        if not made:
+            ran = await turn.environment.run(["sh", "-c", COMMIT])
+            made.append(ran.stdout.decode().strip())
+        return DONE
+
+    async with idle_engine.worker():
+        session_id = await idle_engine.session(work, context={"directory": "/nonexistent"})
+        for count in (1, 2):
+            await idle_engine.send(session_id, "hi")
+            turns = await idle_engine.wait_for_ended_turns(session_id, count)
+    first, second = turns
+    assert first.result["commit"] == made[0]
+    assert "commit" not in second.result, "it ran nothing"

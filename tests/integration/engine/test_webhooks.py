@@ -291,6 +291,15 @@ async def test_a_lost_wake_signal_is_found_by_the_sweep(hooks: Hooks, receiver: 
         repeated = NewDelivery(new_id, target.position, session_id, event_type, {})
         await hooks.store.create_deliveries(endpoint.id, after=after, position=target.position, deliveries=[repeated])
     assert len(await hooks.deliveries(endpoint)) == 1
+    expiry = WebhookExpiry(hooks.engine.cell.database, timedelta(days=7))
+    await expiry.run()
+    assert len(await hooks.deliveries(endpoint)) == 1
+    async with hooks.engine.cell.database.connection() as connection:
+        await connection.execute(
+            "update webhook_deliveries set created_at = now() - interval '8 days' where endpoint_id = $1", endpoint.id
+        )
+    await expiry.run()
+    assert await hooks.deliveries(endpoint) == []
 
 
 async def test_an_endpoint_receives_what_its_creator_can_see(hooks: Hooks, receiver: WebhookReceiver) -> None:

@@ -9,6 +9,7 @@ from footplate.domain import audit
 from footplate.domain.audit import AuditFilter
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.webhooks import WebhookFormat
 from footplate.domain.pagination import Page
 from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter
@@ -205,6 +206,24 @@ async def test_a_deleted_session_shows_no_input_although_a_fork_has_its_events(c
     assert (entry.tool, entry.call_input, entry.session_title) == ("bash", None, None)
     (call,) = await cell.reads.calls(principal, CallFilter(), limit=9, after=None)
     assert call.input is None
+
+
+async def test_an_entry_about_a_webhook_of_a_session_belongs_to_the_session(cell: Cell) -> None:
+    principal = new_principal()
+    session_id = await cell.session(principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.create_webhook_endpoint(
+            principal,
+            url="https://hooks.example.com",
+            types=(),
+            session_id=session_id,
+            description=None,
+            webhook_format=WebhookFormat.STANDARD,
+            ordered=False,
+        )
+    (entry,) = await cell.reads.audit(principal, OLDEST, AuditFilter(session=session_id))
+    assert entry.content is not None
+    assert entry.content["action"] == "webhook.create"
 
 
 async def test_erased_content_does_not_break_the_chain(cell: Cell) -> None:

@@ -35,7 +35,7 @@ from footplate.domain.sessions.turns import Mode, Session
 from footplate.store.deployment_firing import DeploymentFirings
 from footplate.store.log.feed import Feed
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.resources.deployments import DeploymentScheduleStore
+from footplate.store.resources.deployments import DeploymentScheduleStore, RunExpiry
 from footplate.store.resources.limits import LimitStore
 from footplate.store.unit_of_work import UnitOfWork
 
@@ -186,6 +186,23 @@ async def test_a_time_that_is_too_late_is_recorded_and_starts_nothing(office: Of
     assert (late.error.type, late.session_id) == (RunErrorType.REJECTED, None)
     assert not (await office.read(deployment)).is_paused
     assert [kind for kind, _ in await office.changes()][-1] == "deployment_run.failed"
+
+
+async def test_old_runs_are_deleted_and_their_times_start_nothing(office: Office) -> None:
+    deployment = await office.create()
+    old, new = await office.start(deployment, _at(2)), await office.start(deployment, _at(1))
+    long_ago = _at(40 * 24 * 60)
+    async with office.cell.database.connection() as connection:
+        await connection.execute(
+            "update deployment_runs set created_at = $2, scheduled_at = $2 where id = $1", old.id, long_ago
+        )
+    await RunExpiry(office.cell.database, None).run()
+    assert len(await office.runs(deployment)) == 2
+    await RunExpiry(office.cell.database, timedelta(days=32)).run()
+    assert [run.id for run in await office.runs(deployment)] == [new.id]
+    again = await office.start(deployment, long_ago)
+    assert (again.error is not None, again.session_id) == (True, None)
+    assert {session.id for session in await office.sessions(deployment)} == {old.session_id, new.session_id}
 
 
 async def test_skip_records_that_an_earlier_run_has_not_finished(office: Office) -> None:

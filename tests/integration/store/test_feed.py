@@ -201,6 +201,18 @@ async def test_an_expired_session_is_reported_as_deleted(cell: Cell, principal: 
     assert (_types([last]), last.session_id) == (["session.deleted"], session.id)
 
 
+async def test_archiving_is_reported_once_after_the_earlier_changes(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    await append_events(cell, principal, session_id, events.status_running(), events.status_idle({"type": "end_turn"}))
+    for _ in range(2):
+        async with cell.units.unit(principal, None) as unit:
+            _, accepted = await unit.archive_session(principal, session_id)
+        assert accepted.changes_feed
+    changes = await read_feed(cell, principal)
+    assert _types(changes) == ["session.created", "session.status_running", "session.status_idle", "session.archived"]
+    assert to_wire(changes[-1])["session_position"] == 2
+
+
 async def test_changes_of_an_archived_session_are_read_from_its_archive(cell: Cell, principal: Principal) -> None:
     session = await create_archivable_session(cell, principal, 1)
     before = await read_feed(cell, principal)

@@ -12,12 +12,14 @@ import pytest
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.pagination import Page
 from footplate.domain.policy.permissions import Layer
-from footplate.domain.ports.api import EventPage, ForkPoint
+from footplate.domain.ports.api import EventPage, ForkPoint, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import WhenBusy
+from footplate.harness.claude.transcripts.transcript_lines import session_entry
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 
@@ -441,3 +443,27 @@ async def test_a_forks_turns_belong_to_the_fork_only(cell: Cell, principal: Prin
     assert [entry.kind for entry in loaded][-1] == "own"
     assert len(loaded) == recorded.entries_at(9) + 1
     assert (await _load_conversation(cell, principal, fork.id, after=2)) == loaded[2:]
+
+
+@pytest.mark.requirement("O7", "R7")
+async def test_a_fork_has_the_limits_of_its_parent_and_a_conversation_id_of_its_own(
+    cell: Cell, principal: Principal
+) -> None:
+    parent = await cell.session(principal, "hi", limits={"retry_delay_seconds": 5})
+    claim = await cell.claim(parent, principal)
+    assert (await cell.reads.session(principal, parent)).conversation_id is None
+    message = Event(events.AGENT_MESSAGE, {"content": []})
+    await cell.turns.append(claim, [message], entries=[session_entry("turn_1", "uuid-1", "2.1"), Entry("own", {})])
+    assert (await cell.reads.session(principal, parent)).conversation_id == "uuid-1"
+    await cell.turns.append(claim, [], entries=[session_entry("turn_1", "uuid-2", "2.1")])
+    await cell.turns.finish(claim, COMPLETED)
+    (listed,) = await cell.reads.sessions(principal, Page(limit=5), SessionFilter())
+    assert listed.conversation_id == "uuid-2"
+    fork = await cell.fork(principal, parent)
+    assert (fork.conversation_id, fork.agent["limits"]) == (None, {"retry_delay_seconds": 5})
+    await cell.send(principal, fork.id, "go on")
+    claim = await cell.claim(fork.id, principal)
+    assert claim.config.retry_delay_seconds == 5
+    await cell.turns.append(claim, [], entries=[session_entry(claim.turn_id, "uuid-3", "2.1")])
+    found = [(await cell.reads.session(principal, each)).conversation_id for each in (parent, fork.id)]
+    assert found == ["uuid-2", "uuid-3"]

@@ -336,7 +336,7 @@ async def test_work_on_an_older_commit_survives_the_loss_of_its_host(world: Worl
     diff = session.delivery().diff
     shutil.rmtree(world.data)
     changes = await DiffReader(world.directory / "other", world.objects, max_concurrent=1).changes(diff)
-    assert [change.path for change in changes] == [b"mine", b"other", b"text"]
+    assert [change.path for change in changes.files] == [b"mine", b"other", b"text"]
     await session.merge(deliverer=world.deliverer_elsewhere())
     assert git(world.user, "show", "next:other") == "newer"
     assert git(world.user, "show", "next:mine") == "mine"

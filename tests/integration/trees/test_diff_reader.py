@@ -75,18 +75,19 @@ async def test_a_diff_from_the_object_store_alone_is_the_same(
     changed_session: ChangedSession, old: int | None, new: int
 ) -> None:
     diff = changed_session.diff(old, new)
-    patch, files = await changed_session.patch(diff), await changed_session.reader.changes(diff)
+    patch, found = await changed_session.patch(diff), await changed_session.reader.changes(diff)
     assert patch.startswith(b"diff --git a/file b/file\n")
-    assert [(file.path, file.added) for file in files] == [(b"file", 50)]
+    assert [(file.path, file.added) for file in found.files] == [(b"file", 50)]
     changed_session.delete_host_data()
-    assert (await changed_session.patch(diff), await changed_session.reader.changes(diff)) == (patch, files)
+    assert (await changed_session.patch(diff), await changed_session.reader.changes(diff)) == (patch, found)
     assert changed_session.temporary_files() == []
 
 
 async def test_an_empty_diff_reads_nothing(changed_session: ChangedSession) -> None:
     shutil.rmtree(changed_session.data)
-    for diff in (changed_session.diff(1, 1), changed_session.diff(None, None)):
-        assert (await changed_session.patch(diff), await changed_session.reader.changes(diff)) == (b"", ())
+    assert await changed_session.patch(changed_session.diff(1, 1)) == b""
+    assert await changed_session.patch(changed_session.diff(None, None)) == b""
+    assert (await changed_session.reader.changes(changed_session.diff(None, None))).files == ()
     assert not changed_session.data.exists()
 
 

@@ -27,6 +27,7 @@ from .fake_services import (
     FakeKeys,
     FakeNotifier,
     FakeReads,
+    FakeTerminals,
     FakeUnits,
     FakeUsage,
     World,
@@ -41,6 +42,7 @@ class Api:
     world: World = field(default_factory=World)
     tails: FakeEventStreams = field(default_factory=FakeEventStreams)
     feeds: FakeFeeds = field(default_factory=FakeFeeds)
+    terminals: FakeTerminals = field(default_factory=FakeTerminals)
     health: FakeHealth = field(default_factory=FakeHealth)
     keys: FakeKeys = field(default_factory=FakeKeys)
     usage: FakeUsage = field(default_factory=FakeUsage)
@@ -62,6 +64,7 @@ class Api:
                 notifier=self.notifier,
                 tails=self.tails,
                 feeds=self.feeds,
+                terminals=self.terminals,
                 webhooks=self.world.webhooks,
                 keys=self.keys,
                 limit_guard=FakeLimitGuard(self.world.limits),

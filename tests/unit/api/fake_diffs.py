@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from footplate.domain.files.snapshots import FileChange, TreeDiff
+from footplate.domain.files.snapshots import ChangeState, DiffSummary, FileChange, TreeDiff
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import DiffRequest
 
@@ -15,6 +15,7 @@ class FakeDiffs:
     files: list[FileChange] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
     failure: Exception | None = None
+    states: list[ChangeState | None] = field(default_factory=list)
     requests: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
     open: int = 0
 
@@ -22,11 +23,15 @@ class FakeDiffs:
         self.requests.append((principal, session_id, asked))
         return self.found
 
-    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]:
-        return self.files if diff.old != diff.new else ()
+    async def list_changes(self, diff: TreeDiff) -> DiffSummary:
+        files = self.files if diff.old != diff.new else ()
+        return DiffSummary(files, {"committed": (), "staged": files[:1], "unstaged": (), "untracked": files[1:]})
 
     @asynccontextmanager
-    async def stream_patch(self, _diff: TreeDiff) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream_patch(
+        self, _diff: TreeDiff, state: ChangeState | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        self.states.append(state)
         self.open += 1
         try:
             yield self._pieces()

@@ -32,6 +32,7 @@ from footplate.domain.ports.api import (
     TranscriptImport,
 )
 from footplate.domain.ports.harness import Entry
+from footplate.domain.ports.terminals import TerminalFrame, TerminalInput
 from footplate.domain.ports.usage_report import UsageQuery, UsageRow
 from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
 from footplate.domain.sessions import events
@@ -48,6 +49,7 @@ from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
 from .fake_steps import FakeStepReads, FakeStepUnit, StepWorld
+from .fake_triggers import FakeTriggerReads, FakeTriggerUnit, TriggerWorld
 from .fake_webhooks import FakeWebhookReads, FakeWebhookUnit, WebhookWorld
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,6 +84,7 @@ class World:
     batches: BatchWorld = field(default_factory=BatchWorld)
     webhooks: WebhookWorld = field(default_factory=WebhookWorld)
     deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
+    triggers: TriggerWorld = field(default_factory=TriggerWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -119,8 +122,11 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
     return matching[start : start + page.limit]
 
 
-class FakeReads(FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads, FakeDeploymentReads):
+class FakeReads(
+    FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads, FakeDeploymentReads, FakeTriggerReads
+):
     def __init__(self, world: World) -> None:
+        self.trigger_world = world.triggers
         self.webhook_world = world.webhooks
         self.step_world = world.steps
         self.batch_world = world.batches
@@ -305,6 +311,7 @@ class FakeUnit(
     FakeBatchUnit,
     FakeWebhookUnit,
     FakeDeploymentUnit,
+    FakeTriggerUnit,
 ):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
@@ -314,6 +321,7 @@ class FakeUnit(
         self.batch_world = world.batches
         self.webhook_world = world.webhooks
         self.deployment_world = world.deployments
+        self.trigger_world = world.triggers
         self._world = world
         self._files = world
         self._reads = FakeReads(world)
@@ -652,6 +660,22 @@ class FakeFeeds:
         yield b'event: ping\nid: 7\ndata: {"type":"ping"}\n\n' if after is None else b""
         if self.forever:
             await asyncio.get_running_loop().create_future()
+
+
+class FakeTerminals:
+    """Yields these frames, then waits, and stores what was sent."""
+
+    def __init__(self) -> None:
+        self.shown: list[TerminalFrame] = []
+        self.sent: list[tuple[str, TerminalInput]] = []
+
+    async def frames(self, organisation: str, session_id: str) -> AsyncIterator[TerminalFrame | None]:  # noqa: ARG002
+        for frame in self.shown:
+            yield frame
+        await asyncio.get_running_loop().create_future()
+
+    async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:  # noqa: ARG002
+        self.sent.append((terminal_id, sent))
 
 
 class FakeKeys:

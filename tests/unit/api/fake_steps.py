@@ -9,7 +9,15 @@ from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs, PlaybackAction
-from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepState, check_retry
+from footplate.domain.sessions.steps import (
+    TERMINAL,
+    PauseReason,
+    Playback,
+    Step,
+    StepDefinition,
+    StepState,
+    check_retry,
+)
 
 
 @dataclass
@@ -83,6 +91,10 @@ class FakeStepUnit(FakeStepReads):
         (added,), accepted = await self.add_steps(principal, session_id, [(copy, {})], before=None)
         if play:
             await self.change_playback(principal, session_id, "play")
+        return added, accepted
+
+    async def open_terminal(self, principal: Principal, session_id: str) -> tuple[Step, AcceptedInputs]:
+        (added,), accepted = await self.add_steps(principal, session_id, [(TERMINAL, {})], before=None)
         return added, accepted
 
     async def submit_result(

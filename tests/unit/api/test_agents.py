@@ -214,6 +214,8 @@ async def test_an_agent_has_a_provider_prefix_and_model_parameters(http: httpx2.
         ({"multiagent": {"type": "multiagent_20261001"}}, "multiagent"),
         ({"execution_identity": {"type": "aws_role", "role_arn": "x"}}, "execution_identity.type"),
         ({"limits": {"max_iterations": 0}}, "limits.max_iterations"),
+        ({"limits": {"retry_delay_seconds": -1}}, "limits.retry_delay_seconds"),
+        ({"limits": {"retry_delay_seconds": 3601}}, "limits.retry_delay_seconds"),
         ({"limits": {"max_iterations": "5"}}, "limits.max_iterations"),
         ({"tools": [MCP_TOOLSET]}, "tools.0.mcp_server_name"),
         ({"tools": [MCP_TOOLSET, MCP_TOOLSET], "mcp_servers": [SERVER]}, "tools"),

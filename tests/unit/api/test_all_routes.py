@@ -54,7 +54,7 @@ async def test_every_route_requires_a_key(api: Api) -> None:
                     open_routes.add(path)
                 else:
                     assert check_error(response, 401, "false")["type"] == "authentication_error"
-    assert open_routes == {"/livez", "/readyz"}
+    assert open_routes == {"/livez", "/readyz", "/v1/triggers/{trigger_id}"}
 
 
 async def test_another_organisation_finds_nothing(api: Api, sdk: AsyncAnthropic) -> None:

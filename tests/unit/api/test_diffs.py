@@ -33,7 +33,7 @@ def make_diff(name: str = SCRATCH_TREE, *, omitted: tuple[str, ...] = ()) -> Tre
     )
 
 
-@pytest.mark.requirement("C6")
+@pytest.mark.requirement("C6", "R4")
 async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api: Api) -> None:
     api.diffs.found = [make_diff(omitted=("pipe: not a regular file or symbolic link",)), make_diff("proj_1")]
     api.diffs.files = [
@@ -42,6 +42,11 @@ async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api:
     ]
     body = (await http.get(PATH)).json()
     assert [found["project_id"] for found in body["trees"]] == [None, "proj_1"]
+    states = body["trees"][0].pop("states")
+    assert {state: (found["count"], found["added"], found["deleted"]) for state, found in states.items()} == snapshot(
+        {"committed": (0, 0, 0), "staged": (1, 2, 1), "unstaged": (0, 0, 0), "untracked": (1, 0, 0)}
+    )
+    assert states["staged"]["files"] + states["untracked"]["files"] == body["trees"][0]["files"]
     assert body["trees"][0] == snapshot(
         {
             "project_id": None,
@@ -95,6 +100,8 @@ async def test_the_query_is_passed_on(http: httpx2.AsyncClient, api: Api, query:
         ("?from_position=1&from_event_id=sevt_1", "from_position"),
         ("?to_position=1&to_event_id=sevt_1", "to_position"),
         ("?format=html", "format"),
+        ("?state=ignored", "state"),
+        ("?state=staged", "state"),
         ("?to_position=-1", "to_position"),
     ],
 )
@@ -110,6 +117,8 @@ async def test_a_patch_is_streamed(http: httpx2.AsyncClient, api: Api) -> None:
     response = await http.get(PATH, params={"format": "patch"})
     assert response.headers["content-type"].startswith("text/x-patch")
     assert (response.content, api.diffs.open) == (b"diff --git a/x b/x\n\xff", 0)
+    await http.get(PATH, params={"format": "patch", "state": "unstaged"})
+    assert api.diffs.states == [None, "unstaged"]
 
 
 async def test_a_patch_of_nothing_is_empty(http: httpx2.AsyncClient, api: Api) -> None:

@@ -1,7 +1,7 @@
 """Sessions: creation with each form of agent reference, updates, lists in both directions, and deletion."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import anthropic
 import httpx2
@@ -10,8 +10,9 @@ from anthropic import AsyncAnthropic
 from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
 
 from footplate.api.wire.response_models import Session
+from footplate.client import response_models
 from footplate.domain.agents.agents_and_config import resolve_config
-from footplate.domain.sessions.turns import SessionStatus
+from footplate.domain.sessions.turns import ActivityState, SessionStatus, TurnStatus
 
 from .conftest import Api
 from .sdk_validation import validate_strictly
@@ -219,3 +220,11 @@ async def test_the_workflow_of_a_session_created_with_its_task_does_not_linger_u
         session = (await http.post("/v1/sessions", json=created)).json()
         await http.post(f"/v1/sessions/{session['id']}/events", json={"events": task})
     assert [accepted.ends_when_idle for accepted in api.world.accepted] == [True, False, False, False]
+
+
+def test_the_client_knows_every_state() -> None:
+    for of_client, of_server in (
+        (response_models.ActivityState, ActivityState),
+        (response_models.TurnStatus, TurnStatus),
+    ):
+        assert {*get_args(of_client)} == {*of_server}

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import httpx2
+import pytest
 from anthropic import AsyncAnthropic
 
 from footplate.api.wire.response_models import Listing
@@ -15,6 +16,7 @@ from .conftest import Api
 from .fake_services import START
 
 
+@pytest.mark.requirement("C4")
 async def test_turns_are_listed_and_retrieved(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:
     agent = await sdk.beta.agents.create(name="A", model="m")
     environment = await sdk.beta.environments.create(name="E")
@@ -29,7 +31,7 @@ async def test_turns_are_listed_and_retrieved(http: httpx2.AsyncClient, sdk: Asy
             first_seq=number,
             config={"model": "m"},
             usage=Usage(output_tokens=3),
-            result={"text": "done"},
+            result={"text": "done", "commit": "c1", "commits": {"proj_1": "c1", "proj_2": "c2"}} if number else {},
             created_at=START + timedelta(seconds=number),
             started_at=START,
             ended_at=None,
@@ -51,4 +53,8 @@ async def test_turns_are_listed_and_retrieved(http: httpx2.AsyncClient, sdk: Asy
     one = (await http.get(f"{path}/{made[1].id}")).json()
     assert one["usage"]["output_tokens"] == 3
     assert "cost_microusd" not in one["usage"]
+    assert (one["commit"], one["commits"]) == ("c1", {"proj_1": "c1", "proj_2": "c2"})
+    assert "commit" not in one["result"]
+    earlier = (await http.get(f"{path}/{made[0].id}")).json()
+    assert (earlier["commit"], earlier["commits"]) == (None, {})
     assert (await http.get(f"{path}/turn_none")).status_code == 404

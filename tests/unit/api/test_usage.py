@@ -1,12 +1,14 @@
 """`GET /v1/usage`: the query, the response, and the organisation that it covers."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
 import httpx2
 import pytest
 from inline_snapshot import snapshot
 
-from footplate.domain.ports.usage_report import UsageRow
+from footplate.domain.json import Json
+from footplate.domain.ports.usage_report import ToolCalls, UsageRow
 from footplate.domain.sessions.events import Usage
 
 from .conftest import Api, make_client
@@ -15,7 +17,7 @@ from .fake_services import ALICE, BOB
 DAY = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-def make_row(**group: str | None) -> UsageRow:
+def make_row(**group: Json) -> UsageRow:
     return UsageRow(
         group=group,
         turns=3,
@@ -41,7 +43,10 @@ async def test_a_row_has_its_group_and_its_usage(http: httpx2.AsyncClient, api: 
                     "model": "claude-opus-5",
                     "turns": 3,
                     "statuses": {"completed": 2, "failed": 1},
+                    "success_rate": 0.6667,
+                    "iterations": 4,
                     "seconds": 1.235,
+                    "average_seconds": 0.4115,
                     "usage": {
                         "input_tokens": 10,
                         "output_tokens": 5,
@@ -101,10 +106,15 @@ async def test_a_limited_list_reports_that_there_is_more(http: httpx2.AsyncClien
         ({"to": "0001-01-01T00:00:00Z", "from": "9999-12-31T23:59:59Z"}, "from"),
         ({"limit": "0"}, "limit"),
         ({"by": "day"}, "by"),
+        ({"tool": "bash"}, "tool[]"),
+        ({"group_by": ["tool", "hour"]}, "group_by[]"),
+        ({"group_by": "hour", "from": "2026-11-01T00:00:00Z", "to": "2026-11-05T00:00:00Z"}, "from"),
+        ({"status": "lost"}, "status[].0"),
+        ({"parameter": "max_iterations"}, "parameter[]"),
     ],
 )
 async def test_an_invalid_query_is_refused_by_field(
-    http: httpx2.AsyncClient, query: dict[str, str], field: str
+    http: httpx2.AsyncClient, query: dict[str, str | list[str]], field: str
 ) -> None:
     response = await http.get("/v1/usage", params=query)
     assert response.status_code == 400
@@ -125,4 +135,37 @@ async def test_usage_needs_a_key(api: Api) -> None:
 
 async def test_usage_is_in_the_openapi_document(http: httpx2.AsyncClient) -> None:
     described = (await http.get("/openapi.json")).json()["paths"]["/v1/usage"]["get"]
-    assert [item["name"] for item in described["parameters"]] == ["group_by[]", "from", "to", "limit"]
+    names = ["session", "agent", "model", "harness", "member", "project", "status", "tool", "parameter"]
+    expected = ["group_by[]", *(f"{name}[]" for name in names), "from", "to", "limit"]
+    assert [item["name"] for item in described["parameters"]] == expected
+
+
+@pytest.mark.requirement("F9")
+async def test_filters_and_parameters_reach_the_query(http: httpx2.AsyncClient, api: Api) -> None:
+    calls = ToolCalls(calls=4, failed=1, seconds=2.0)
+    api.usage.lines = [replace(make_row(tool="bash", parameters={"mode": "background"}), tool_calls=calls)]
+    params = {
+        "group_by": ["tool", "parameters"],
+        "agent": ["agent_1", "agent_2"],
+        "tool[]": "bash",
+        "status": "failed",
+        "parameter": ["max_iterations=50", "effort=high"],
+    }
+    (line,) = (await http.get("/v1/usage", params=params)).json()["data"]
+    assert line["tool_calls"] == {
+        "calls": 4,
+        "failed": 1,
+        "success_rate": 0.75,
+        "seconds": 2.0,
+        "average_seconds": 0.5,
+    }
+    assert line["parameters"] == {"mode": "background"}
+    question = api.usage.requests[0][1]
+    assert question.filters == {"agent": ["agent_1", "agent_2"], "tool": ["bash"], "status": ["failed"]}
+    assert question.parameters == {"max_iterations": 50, "effort": "high"}
+
+
+async def test_a_report_by_hour_covers_the_last_day(http: httpx2.AsyncClient, api: Api) -> None:
+    assert (await http.get("/v1/usage", params={"group_by": "hour"})).status_code == 200
+    question = api.usage.requests[0][1]
+    assert timedelta(hours=23) <= datetime.now(UTC) - question.start <= timedelta(hours=24)

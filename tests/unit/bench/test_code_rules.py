@@ -22,6 +22,15 @@ def test_crowded_packages_are_found(tmp_path: Path) -> None:
     assert [line.split(":")[0].rpartition("/")[2] for line in code_rules.find_crowded_packages(tmp_path)] == ["large"]
 
 
+def test_input_and_output_in_the_domain_are_found(tmp_path: Path) -> None:
+    domain = tmp_path / "footplate" / "domain"
+    domain.mkdir(parents=True)
+    for number, code in enumerate(("import socket", "from os.path import join", "print(1)", "import json, re")):
+        (domain / f"module_{number}.py").write_text(code)
+    found = [line.rpartition(" ")[2] for line in code_rules.find_domain_io(tmp_path)]
+    assert found == ["socket", "os.path", "print()"]
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -21,8 +21,9 @@ from footplate.domain.text.visible_text import recover_text
 
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
-WRITERS = {"terminal_io.py", "safe_console.py", "completion.py"}
-"""Modules that may write. `completion.py` writes to a shell and filters its own output."""
+WRITERS = {"terminal_io.py", "safe_console.py", "completion.py", "terminal_client.py"}
+"""Modules that may write. `completion.py` writes to a shell and filters its own output. `terminal_client.py` shows the
+terminal of a session, whose output the worker has filtered."""
 ALLOWED = {("main.py", "sys.stdout"), ("main.py", "sys.stderr")}
 ALLOWED |= {("usage_errors.py", "sys.stderr"), ("approval_prompt.py", "sys.stderr")}
 """These check whether the stream is a terminal, or set its encoding."""
@@ -58,8 +59,8 @@ def test_the_check_finds_writes(line: str) -> None:
 
 
 def test_a_patch_on_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    patch_pager.show_patch(f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{HOSTILE}\n+two \n".encode(), uses_pager=False)
-    assert capsys.readouterr().out == f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{SHOWN}\n+two \n"
+    patch_pager.show_patch(f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{HOSTILE}\n+\ttwo \n".encode(), uses_pager=False)
+    assert capsys.readouterr().out == f"--- a\n+++ b\n@@ -0,0 +1,2 @@\n+{SHOWN}\n+\ttwo \n"
 
 
 def test_a_console_escapes_text_that_its_caller_did_not() -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from footplate.cli.actions.sessions import select_timeout
 from footplate.cli.app import app
 from footplate.cli.profile import dev_server, dev_server_check, saved_ids, server_profiles, xdg_paths
 from footplate.cli.profile.server_profiles import NoServerSelected, ProfileConfig
+from footplate.client import ClientError
 from footplate.config import default_data_dir
 
 DEV = dev_server.RunningDevServer(
@@ -119,6 +121,7 @@ def test_config_sets_reads_selects_lists_and_removes_profiles() -> None:
         "harness": None,
         "agent": None,
         "environment": None,
+        "timeout": None,
     }
     assert shown["local"]["current"] is False
     _config("use", "local")
@@ -154,3 +157,19 @@ def test_an_unwritable_home_is_not_an_error(home: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
     saved_ids.remember_ids("http://a", agent="agent_1")
     assert saved_ids.recall_id("http://a", "agent") is None
+
+
+@pytest.mark.requirement("R7")
+def test_run_has_a_timeout_that_can_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    server_profiles.save_config(ProfileConfig("work", {"work": WORK}))
+    assert select_timeout(None, server_profiles.select_server()) == 600
+    assert select_timeout(0, server_profiles.select_server()) is None
+    assert "number of seconds" in _config("set", "timeout", "soon", code=2)
+    _config("set", "timeout", "1200")
+    assert select_timeout(None, server_profiles.select_server()) == 1200
+    assert select_timeout(5, server_profiles.select_server()) == 5
+    monkeypatch.setenv("FOOTPLATE_RUN_TIMEOUT", "0")
+    assert select_timeout(None, server_profiles.select_server()) is None
+    monkeypatch.setenv("FOOTPLATE_RUN_TIMEOUT", "soon")
+    with pytest.raises(ClientError, match="not a number of seconds"):
+        select_timeout(None, server_profiles.select_server())

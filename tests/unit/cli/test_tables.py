@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import batch_views, member_tables, resource_tables, step_tables
-from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, Turn
+from footplate.cli.render import batch_views, member_tables, resource_tables, session_tables, step_tables
+from footplate.cli.render.session_tables import SessionOverview
+from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, TotalUsage, Turn
 from footplate.client.batches import JobResult
-from footplate.client.response_models import SessionEnd
+from footplate.client.response_models import SessionEnd, Usage
 
 TURN_ID = "turn_01kx0000000000000000000000"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +40,7 @@ TURN = Turn.model_validate(
 
 
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
-    resource_tables.print_session(SESSION, [TURN])
+    session_tables.print_session(SessionOverview(SESSION, [TURN]))
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
@@ -49,12 +50,21 @@ def test_turns_have_their_ids(capsys: pytest.CaptureFixture[str]) -> None:
     assert (turn[:2], turn[5], turn[6:]) == (["1", "completed"], TURN_ID, ["The", "tests", "pass."])
 
 
+@pytest.mark.requirement("C4")
+def test_turns_have_their_commits(capsys: pytest.CaptureFixture[str]) -> None:
+    changed = Turn.model_validate({**TURN.wire(), "commit": "0123456789abcdef"})
+    session_tables.print_session(SessionOverview(SESSION, [changed, TURN]))
+    *_, headings, first, second = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert headings == ["#", "STATUS", "AGE", "TOOK", "IN/OUT", "COMMIT", "TURN", "RESULT"]
+    assert (first[5:7], second[5]) == (["0123456789", TURN_ID], TURN_ID)
+
+
 def test_the_turn_of_a_failed_step_has_failed_and_its_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     failed = Turn.model_validate(
         {**TURN.wire(), "result": {"text": "x", "error": "The command exited.\nSee " + "x" * 90}}
     )
     long = Turn.model_validate({**TURN.wire(), "result": {"text": "x" * 90}})
-    resource_tables.print_session(SESSION, [failed, long])
+    session_tables.print_session(SessionOverview(SESSION, [failed, long]))
     *_, first, second = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert (first[1], first[6:]) == ("failed", ["The", "command", "exited."])
     assert (second[1], second[6]) == ("completed", "x" * 79 + "…")
@@ -98,7 +108,7 @@ def test_a_list_of_sessions_fits_80_columns(
     reason = "no_worker" if state == "stalled" else None
     origin = {"session_id": "sesn_2", "event_id": "sevt_1", "position": 3}
     session = _with(activity={"state": state, "reason": reason}, project_ids=["proj_1"], forked_from=origin)
-    resource_tables.print_sessions([session], {"proj_1": _PROJECT})
+    session_tables.print_sessions([session], {"proj_1": _PROJECT})
     shown = capsys.readouterr()
     heading, row = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
     assert heading.split() == ["ID", "ACTIVITY", "AGE", "TITLE"]
@@ -120,13 +130,13 @@ def test_children_follow_their_parent_in_80_columns(
         _with(id=other, parent_id="sesn_01kx0000000000000000absent", title="Alone"),
         _with(id=parent, title="Parent"),
     ]
-    resource_tables.print_sessions(found, {"proj_1": _PROJECT})
+    session_tables.print_sessions(found, {"proj_1": _PROJECT})
     _, *rows = capsys.readouterr().out.splitlines()
     assert all(len(row) <= 80 for row in rows)
     assert [row.rpartition("  ")[2] for row in rows] == [
         "└ of …absent: Alone", "Parent", "└ website: Child", "└└ Below",
     ]  # fmt: skip
-    resource_tables.print_sessions(found[2:3], {}, are_children=True)
+    session_tables.print_sessions(found[2:3], {}, are_children=True)
     assert "…absent" not in capsys.readouterr().out
 
 
@@ -134,7 +144,7 @@ def test_a_session_has_its_harness_and_the_base_of_its_project(capsys: pytest.Ca
     base = {"proj_1": {"branch": "main", "commit": "4f2a"}}
     session = _with(project_ids=["proj_1"], bases=base, activity={"state": "waiting_for_approval"})
     parked = Turn.model_validate({**TURN.wire(), "status": "awaiting_tool_results", "ended_at": None})
-    resource_tables.print_session(session, [parked], (), {"proj_1": _PROJECT})
+    session_tables.print_session(SessionOverview(session, [parked], projects={"proj_1": _PROJECT}))
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "activity needs approval" in lines
     assert "harness the server's default" in lines
@@ -147,11 +157,13 @@ def test_a_session_names_who_ended_it_and_the_projects_of_its_children(capsys: p
     session = _with(end=end, owner={"id": "key_1", "name": "ann"})
     long = Project.model_validate({**_PROJECT.wire(), "name": "a-project-with-a-long-name", "path": "srv/long"})
     child = _with(parent_id="sesn_1", project_ids=["proj_1"])
-    resource_tables.print_session(session, [], (), {"proj_1": long}, children=[child])
+    total = TotalUsage(session_id="sesn_1", sessions=2, usage=Usage(input_tokens=1500, output_tokens=20))
+    session_tables.print_session(SessionOverview(session, projects={"proj_1": long}, children=[child], total=total))
     out = capsys.readouterr().out
     assert " ago by ann\n" in out
+    assert re.search(r"^with children +1,500 in · 20 out · 2 sessions$", out, re.MULTILINE)
     assert "  a-project-with-a-lo…  " in out
-    resource_tables.print_session(_with(project_ids=["proj_1"]), [], (), {"proj_1": long})
+    session_tables.print_session(SessionOverview(_with(project_ids=["proj_1"]), projects={"proj_1": long}))
     assert "srv/long in the server's projects directory" in capsys.readouterr().out
 
 
@@ -166,13 +178,13 @@ def test_a_session_has_its_owner_and_the_team_that_can_see_it(capsys: pytest.Cap
     stalled = {"state": "stalled", "reason": "author_disabled"}
     owner = {"id": "memb_1", "name": "ann"}
     session = _with(owner=owner, created_by="memb_2", visibility="team", team_id="team_1", activity=stalled)
-    resource_tables.print_session(session, [], team=team)
+    session_tables.print_session(SessionOverview(session, team=team))
     shown = capsys.readouterr()
     lines = {" ".join(line.split()) for line in shown.out.splitlines()}
     assert "activity stalled: the author of its next message is disabled" in lines
     assert {"owner ann (memb_1)", "visibility team web (team_1)", "created by memb_2"} <= lines
     assert "--hand-over-to" in shown.err
-    resource_tables.print_access(_with(owner=owner, created_by="memb_1", visibility="private"), None)
+    session_tables.print_access(_with(owner=owner, created_by="memb_1", visibility="private"), None)
     out = capsys.readouterr().out
     assert "private: its owner and administrators" in out
     assert "created by" not in out
@@ -221,6 +233,13 @@ _AUDIT = [
     _audit_entry(kind="change", content={"action": "project.archive", "id": "proj_1"}, session_id=None),
     _audit_entry(kind="policy", content=None),
     _audit_entry(kind="refusal", content={"method": "POST", "path": "/v1/agents", "message": "This needs a role."}),
+    _audit_entry(
+        kind="error",
+        outcome="failed",
+        tool=None,
+        principal_name="Ann Miller",
+        content={"error": "model_overloaded_error", "status": "timed_out", "attempt": 2},
+    ),
 ]
 
 
@@ -238,6 +257,7 @@ def test_audit_entries_have_decision_member_session_and_call(capsys: pytest.Capt
         ["changed", "member", title, "project.archive proj_1"],
         ["changed", "member", title, "rules of the organisation"],
         ["refused", "member", title, "POST /v1/agents · This needs a role."],
+        ["failed", "server", "Ann Miller", title, "model_overloaded_error · timed out · attempt 2"],
     ]
 
 

@@ -17,6 +17,7 @@ from footplate.domain.agents.agents_and_config import (
     render_system,
     resolve_config,
 )
+from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.groups import SESSION_TOOLS
 
@@ -68,6 +69,7 @@ def test_an_agent_without_overrides() -> None:
         ({"harness": "echo"}, "harness", "echo"),
         ({"harness": None}, "harness", "native"),
         ({"limits": {"max_iterations": 7}}, "max_iterations", 7),
+        ({"limits": {"retry_delay_seconds": 5}}, "retry_delay_seconds", 5.0),
         ({"limits": None}, "max_iterations", DEFAULT_MAX_ITERATIONS),
         ({"limits": {"max_iterations": True}}, "max_iterations", DEFAULT_MAX_ITERATIONS),
         ({"model_parameters": {"temperature": 0}}, "model_parameters", {"temperature": 0}),
@@ -105,6 +107,27 @@ def test_custom_tools_are_separate_from_the_toolset() -> None:
     resolved = resolve_config(agent, {}, default_harness="native")
     assert resolved.tools == ()
     assert resolved.custom_tools == (CustomTool(name="ask", description="Ask.", input_schema={"type": "object"}),)
+
+
+@pytest.mark.requirement("R1")
+def test_a_server_side_toolset_is_a_server_whose_tools_ask_by_default() -> None:
+    allow: JsonObject = {"permission_policy": {"type": "always_allow"}}
+    toolset: JsonObject = {
+        "name": "shop",
+        "settings": {"region": "eu"},
+        "configs": [{"name": "erase", "enabled": False}, {"name": "find", "enabled": True, **allow}],
+        "default_config": {"enabled": True},
+    }
+    config = resolve_config({**AGENT, "server_toolsets": [toolset]}, {}, default_harness="native")
+    tools = {"erase": False, "find": True}
+    assert config.mcp_servers == (
+        McpServer(name="shop", url="", tools=tools, is_server_toolset=True, settings={"region": "eu"}),
+    )
+    assert config.policies == {"mcp__shop__find": "always_allow"}
+    assert load_config(orjson.loads(orjson.dumps(asdict(config)))) == config
+    all_allowed: JsonObject = {**toolset, "default_config": {"enabled": True, **allow}}
+    config = resolve_config({**AGENT, "server_toolsets": [all_allowed]}, {}, default_harness="native")
+    assert config.policies["mcp__shop__*"] == "always_allow"
 
 
 @pytest.mark.requirement("F1")

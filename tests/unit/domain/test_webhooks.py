@@ -8,7 +8,7 @@ import pytest
 from footplate.domain.json import JsonObject, as_object
 from footplate.domain.organisations.visibility import SessionAudience
 from footplate.domain.organisations.webhooks import MAX_RETRY_WAIT, RETRY_PERIOD, retry_wait
-from footplate.domain.sessions import events, feed, webhook_events
+from footplate.domain.sessions import events, feed, threads, webhook_events
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.feed import FeedChange
 
@@ -35,6 +35,9 @@ def change(event: Event) -> FeedChange:
         (Event(events.USER_TOOL_CONFIRMATION, {}), ["approval.decided"]),
         (Event("step.ended", {}), ["step.ended"]),
         (Event(feed.LIMIT_REACHED), ["limit.reached"]),
+        (Event(feed.SESSION_ARCHIVED), ["session.archived"]),
+        (threads.created("sthr_1", "helper", "c"), ["session.thread_created"]),
+        (threads.waiting("sthr_1", "helper", ["sevt_1"]), ["session.thread_idled"]),
         (Event("deployment.paused"), ["deployment.paused"]),
     ],
 )

@@ -23,9 +23,11 @@ from footplate.domain.files.snapshots import (
 from footplate.domain.ports.child_sessions import FileMerge
 from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree, Trees
 from footplate.domain.ports.harness import CommandResult
+from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
-from footplate.engine.turn.file_snapshots import TurnFiles
+from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.engine.turn.file_snapshots import TurnFiles, with_commits
 
 BASH = events.tool_use("bash", {"command": "true"}, call_id="1")
 READ = events.tool_use("read", {"file_path": "x"}, call_id="2")
@@ -314,3 +316,18 @@ async def test_files_of_a_child_are_added_to_all_trees_or_to_none(
     if fails is not None:
         expected = FileMerge(session_id="sesn_2", state="failed", conflicts=("/b: does not apply",))
     assert merge == expected
+
+
+@pytest.mark.requirement("C4")
+def test_a_turn_has_the_commit_of_each_project() -> None:
+    done = TurnOutcome(status=TurnStatus.COMPLETED)
+    first, second, empty = (
+        SessionProject(id=f"proj_{commit}", name="app", path="app", base=BaseCommit(commit, "main"))
+        for commit in ("a", "b", None)
+    )
+    changed = {"proj_b": StoredSnapshot(1, Snapshot("t", None, (("HEAD", "own"), ("topic", "x"))))}
+    found = with_commits(done, [first, second, empty], changed)
+    assert (found.commit, found.commits) == ("a", {"proj_a": "a", "proj_b": "own"})
+    assert with_commits(done, [second], changed).commit == "own"
+    assert with_commits(done, [empty], {}) is done
+    assert with_commits(done, [], {}) is done

@@ -93,3 +93,19 @@ async def test_a_reference_to_one_session_is_replaced_by_its_field() -> None:
     unknown = StepDefinition(kind=StepKind.SHELL, command=f"echo {reference.format('c.text')}")
     with pytest.raises(Permanent, match="does not have"):
         await prepare(unknown, all=parallel_result())
+
+
+async def test_values_of_a_payload_are_inserted_once_and_only_in_steps_of_a_trigger() -> None:
+    values = {"title": "${steps.all.text} $(id)", "n": "3"}
+    command = "echo ${payload.title} ${steps.all.text} ${payload.n}"
+    shell = StepDefinition(kind=StepKind.SHELL, command=command, payload_values=values)
+    assert await prepare(shell, all=parallel_result()) == [
+        {"type": "text", "text": "echo '${steps.all.text} $(id)' both 3"}
+    ]
+    block: JsonObject = {"type": "text", "text": "See ${payload.title}"}
+    prompt = StepDefinition(kind=StepKind.PROMPT, content=(block,), payload_values=values)
+    assert await prepare(prompt) == [{"type": "text", "text": "See ${steps.all.text} $(id)"}]
+    assert await prepare(StepDefinition(kind=StepKind.PROMPT, content=(block,))) == [block]
+    for wrong in ("echo ${payload.other}", "echo '${payload.n}'", "eval ${payload.n}"):
+        with pytest.raises(Permanent):
+            await prepare(StepDefinition(kind=StepKind.SHELL, command=wrong, payload_values=values))

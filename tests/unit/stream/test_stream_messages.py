@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from footplate.domain.json import JsonObject
 from footplate.stream import sse
-from footplate.stream.sse_to_websocket import to_websocket_messages
+from footplate.stream.sse import to_websocket_messages
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 frames = st.one_of(

@@ -53,7 +53,7 @@ async def execute_change(
     attempt = parse_attempt(request, raw)
     async with get_services(request).units.unit(principal, attempt) as unit:
         if unit.stored_response is not None:
-            return _ResponseThenNotify(
+            return ResponseThenNotify(
                 json_response(unit.stored_response.body, status=unit.stored_response.status), request, unit.response_id
             )
         body, accepted = await work(unit)
@@ -63,10 +63,10 @@ async def execute_change(
         if attempt is not None:
             await unit.store_response(StoredResponse(200, body))
     await failpoints.hit("before_answer")
-    return _ResponseThenNotify(json_response(body), request, unit.response_id, accepted)
+    return ResponseThenNotify(json_response(body), request, unit.response_id, accepted)
 
 
-class _ResponseThenNotify(Response):
+class ResponseThenNotify(Response):
     """Sends a response. Then deletes its stored copy, if the client was still connected, and announces the accepted
     change.
     """

@@ -80,10 +80,22 @@ async def validate_json(request: Request, model: type[B], raw: bytes, *, nodes: 
         return await asyncio.to_thread(_parse_and_validate, request, model, raw, nodes)
 
 
-def _parse_and_validate(request: Request, model: type[B], raw: bytes, nodes: str = "json_nodes") -> B:
+async def parse_json(request: Request, raw: bytes) -> JsonObject:
+    """Parses a JSON object within the limits, without a model."""
+    if len(raw) <= _THREAD_THRESHOLD_BYTES:
+        return _parse_checked(request, raw)
+    async with get_services(request).large_body_semaphore:
+        return await asyncio.to_thread(_parse_checked, request, raw)
+
+
+def _parse_checked(request: Request, raw: bytes, nodes: str = "json_nodes") -> JsonObject:
     services = get_services(request)
     get_reservation(request).add(check_json(raw, services.limits, nodes) * _BYTES_PER_VALUE)
-    return _validate(model, _parse_object(raw), services)
+    return _parse_object(raw)
+
+
+def _parse_and_validate(request: Request, model: type[B], raw: bytes, nodes: str = "json_nodes") -> B:
+    return _validate(model, _parse_checked(request, raw, nodes), get_services(request))
 
 
 def get_reservation(request: Request) -> BodyReservation:

@@ -15,6 +15,7 @@ from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import response_models
 from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.agents import AgentCreate, AgentUpdate
+from footplate.api.wire.agent.server_toolsets import check_installed
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import ChooseVersion, ListAgents, ListVersions
 from footplate.api.wire.json_responses import json_response, list_response
@@ -31,6 +32,7 @@ async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
     check_search_available(body.tools, available=get_services(request).has_search)
+    check_installed(body.server_toolsets, get_services(request).toolsets)
     members = await _load_members(get_services(request), principal, body)
     definition = agents.build_definition(body, multiagent.build_stored_references(members))
     multiagent.check_definition(definition, members, get_services(request).default_harness)
@@ -82,6 +84,7 @@ async def update_agent(request: Request, agent_id: str, principal: Caller) -> Re
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
     check_search_available(body.tools, available=get_services(request).has_search)
+    check_installed(body.server_toolsets, get_services(request).toolsets)
     members = await _load_members(get_services(request), principal, body)
     update = agents.make_agent_update(body, members, default_harness=get_services(request).default_harness)
 

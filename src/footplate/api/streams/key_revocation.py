@@ -10,6 +10,7 @@ import structlog
 from starlette.requests import HTTPConnection
 
 from footplate.api.auth import extract_api_key
+from footplate.api.requests.route_permissions import check_route
 from footplate.api.service_container import ApiServices, get_services
 from footplate.domain.errors import FootplateError, Forbidden, Unauthenticated
 from footplate.domain.organisations.principals import Principal
@@ -23,9 +24,11 @@ CHECK_SECONDS: Final = 2.0
 log = structlog.get_logger(__name__)
 
 
-async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
+async def wait_for_revocation(
+    connection: HTTPConnection, principal: Principal, secret: str | None = None, *, route: tuple[str, str] | None = None
+) -> None:
     """Returns when the key that opened the connection is revoked, has lost its roles, no longer belongs to the
-    organisation, or can no longer see the session.
+    organisation, can no longer see the session, or may no longer use `route`.
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
@@ -33,6 +36,8 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
     session_id: str = connection.path_params["session_id"]
 
     async def check(current: Principal) -> bool:
+        if route is not None:
+            check_route(current, *route)
         return await services.watched_sessions.is_visible(services.reads, current, session_id)
 
     with services.watched_sessions.watch(principal, session_id):

@@ -17,7 +17,7 @@ from footplate.api.streams import key_revocation
 from footplate.api.streams.sse_response import error_frame, failure_frame
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.sessions import events
-from footplate.stream.sse_to_websocket import to_websocket_messages
+from footplate.stream.sse import to_websocket_messages
 
 CLOSE_DELETED: Final = 1000
 CLOSE_UNEXPECTED_MESSAGE: Final = 1003

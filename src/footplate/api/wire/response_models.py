@@ -5,6 +5,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from footplate.domain.sessions.turns import ActivityState, StallReason
+
 T = TypeVar("T")
 
 
@@ -52,6 +54,22 @@ class McpToolsetAnswer(ResponseModel):
     default_config: ToolDefaultAnswer
 
 
+class ServerToolDefault(ResponseModel):
+    enabled: bool
+    permission_policy: PolicyAnswer | None = None
+
+
+class ServerToolConfig(ServerToolDefault):
+    name: str
+
+
+class ServerToolsetResponse(ResponseModel):
+    name: str
+    settings: dict[str, JsonValue] | None = None
+    configs: list[ServerToolConfig]
+    default_config: ServerToolDefault
+
+
 class McpServerAnswer(ResponseModel):
     type: Literal["url"]
     name: str
@@ -92,6 +110,7 @@ class Definition(ResponseModel):
     limits: dict[str, JsonValue] | None = None
     model_parameters: dict[str, JsonValue] | None = None
     permissions: PermissionsAnswer | None = None
+    server_toolsets: list[ServerToolsetResponse] | None = None
 
 
 class Dated(ResponseModel):
@@ -166,23 +185,8 @@ class FileResource(ResponseModel):
 class SessionActivity(ResponseModel):
     """What a session is doing, or how its last turn ended. `status` is `idle` in most of these states."""
 
-    state: Literal[
-        "new",
-        "queued",
-        "running",
-        "retrying",
-        "waiting_for_approval",
-        "waiting_for_answer",
-        "waiting_for_result",
-        "stalled",
-        "completed",
-        "failed",
-        "interrupted",
-        "limit_reached",
-        "timed_out",
-        "ended",
-    ]
-    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None
+    state: ActivityState
+    reason: StallReason | None
     """Why the session is stalled, or queued because of a limit. Null in all other states."""
 
 
@@ -197,6 +201,14 @@ class SessionEnd(ResponseModel):
     ended_by: str | None
     """Null: it ended by itself, or by a policy."""
     ended_at: str
+
+
+class ToolCallTotals(ResponseModel):
+    calls: int
+    failed: int
+    success_rate: float | None
+    seconds: float
+    average_seconds: float | None
 
 
 class Session(Dated):
@@ -216,6 +228,8 @@ class Session(Dated):
     deployment_id: str | None
     stats: StatsAnswer
     usage: UsageAnswer
+    interactions: Annotated[int, Field(description="Requests to models, of all turns.")] = 0
+    last_interaction_at: datetime | None = None
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
     project_ids: list[str] = []
@@ -226,6 +240,9 @@ class Session(Dated):
     owner: SessionOwner | None = None
     visibility: Literal["private", "team", "organisation"] = "organisation"
     team_id: str | None = None
+    conversation_id: Annotated[
+        str | None, Field(description="The harness's own ID of the conversation. Claude Code calls it session ID.")
+    ] = None
     parent_id: Annotated[str | None, Field(description="The session that started it.")] = None
     group_id: Annotated[str | None, Field(description="The sessions that were started together.")] = None
     ends_when_done: bool = False
@@ -329,6 +346,13 @@ class Turn(ResponseModel):
     first_seq: int
     config: dict[str, JsonValue]
     usage: UsageAnswer
+    commit: Annotated[
+        str | None,
+        Field(description="The commit that was checked out in the working directory at the end of the turn."),
+    ]
+    commits: Annotated[dict[str, str], Field(description="The same for each project, by its ID.")]
+    tools: Annotated[dict[str, ToolCallTotals], Field(description="The calls by tool, when the turn has ended.")] = {}
+    last_interaction_at: datetime | None = None
     result: TurnResult
     created_at: datetime
     started_at: datetime | None
@@ -359,7 +383,7 @@ class Step(ResponseModel):
     id: str
     type: Literal["step"]
     session_id: str
-    kind: Literal["prompt", "shell", "external", "parallel", "merge", "push"]
+    kind: Literal["prompt", "shell", "external", "parallel", "merge", "push", "terminal"]
     name: str | None
     state: Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
     waiting_for: Annotated[
@@ -398,6 +422,22 @@ class FileChangeAnswer(ResponseModel):
     binary: bool
 
 
+class StateChanges(ResponseModel):
+    count: Annotated[int, Field(description="Number of files.")]
+    files: list[FileChangeAnswer]
+    added: int
+    deleted: int
+
+
+class ChangesByState(ResponseModel):
+    committed: Annotated[
+        StateChanges, Field(description="From the commit at the start of the diff to the one at its end.")
+    ]
+    staged: Annotated[StateChanges, Field(description="From that commit to the index.")]
+    unstaged: Annotated[StateChanges, Field(description="From the index to the files that it has.")]
+    untracked: Annotated[StateChanges, Field(description="Files that the index does not have.")]
+
+
 class TreeDiffAnswer(ResponseModel):
     project_id: Annotated[str | None, Field(description="Null for the session's scratch directory.")]
     name: str
@@ -406,6 +446,10 @@ class TreeDiffAnswer(ResponseModel):
     deleted: int
     left_out: Annotated[
         list[str], Field(description="Files that are in the directory but were not compared, with the reason.")
+    ]
+    states: Annotated[
+        ChangesByState | None,
+        Field(description="The changes by their state in git, as `git status` shows it; null if it is not known."),
     ]
 
 

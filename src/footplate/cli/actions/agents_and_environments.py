@@ -1,6 +1,6 @@
 """Implements `footplate agents` and `footplate environments`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from footplate.cli import defaults
@@ -38,6 +38,7 @@ def create_agent(
     system: str | None,
     max_turns: int | None,
     tools: bool,
+    toolsets: Sequence[str],
     as_json: bool,
     profile: str | None,
 ) -> None:
@@ -48,6 +49,7 @@ def create_agent(
             system=system,
             tools=list(defaults.DEFAULT_TOOLS) if tools else None,
             limits={"max_iterations": max_turns} if max_turns else None,
+            server_toolsets=[{"name": toolset} for toolset in toolsets] or None,
         )
 
     _print_id(_request(work, profile, as_json=as_json), as_json=as_json)

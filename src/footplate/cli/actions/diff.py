@@ -11,7 +11,8 @@ from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import patch_pager, terminal_io
 from footplate.cli.render.terminal_io import print_json, quote
-from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
+from footplate.client import AsyncFootplate, ClientError, Diff, StateChanges, TreeDiff
+from footplate.domain.files.snapshots import CHANGE_STATES
 from footplate.domain.text.visible_text import show_line
 
 _SIGNS: Final = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T"}
@@ -24,6 +25,7 @@ class DiffOptions:
     since: str | None
     until: str | None
     project: str | None
+    state: str | None = None
 
 
 def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, profile: str | None) -> None:
@@ -36,6 +38,7 @@ def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, p
         query |= {**_event_parameter("from", options.since), **_event_parameter("to", options.until)}
         found = await client.sessions.diff(session_id, **query)
         if not stat and not as_json:
+            query["state"] = options.state
             await _print_patches(client, found, query, patches if terminal_io.is_terminal() else None)
         return found, await find_user_directory(client, session_id, found)
 
@@ -50,11 +53,12 @@ def diff(options: DiffOptions, *, stat: bool, uses_pager: bool, as_json: bool, p
         return
     if patches:
         patch_pager.show_patch(b"".join(patches), uses_pager=uses_pager)
-    if stat and not any(tree.files for tree in found.trees):
+    trees = [(tree, _select_changes(tree, options.state)) for tree in found.trees]
+    if stat and not any(changes.files for _, changes in trees):
         terminal_io.err().print("No changes.")
-    for tree in found.trees:
-        if stat and tree.files:
-            _print_summary(tree, named=len(found.trees) > 1)
+    for tree, changes in trees:
+        if stat and changes.files:
+            _print_summary(tree, changes, named=len(trees) > 1, with_states=options.state is None)
         for omitted_path in tree.left_out:
             terminal_io.err().print(f"[dim]Not compared: {quote(omitted_path)}[/]")
 
@@ -91,7 +95,7 @@ async def _print_patches(
     client: AsyncFootplate, found: Diff, query: dict[str, Any], patches: list[bytes] | None
 ) -> None:
     """Prints the patch of each changed project as exact bytes, or adds it to `patches`."""
-    changed = [tree for tree in found.trees if tree.files]
+    changed = [tree for tree in found.trees if _select_changes(tree, query["state"]).files]
     for tree in changed:
         if len(changed) > 1 and patches is not None:
             patches.append(f"# {tree.name} ({tree.project_id})\n".encode())
@@ -108,14 +112,33 @@ async def _print_patches(
         writer.finish()
 
 
-def _print_summary(tree: TreeDiff, *, named: bool) -> None:
+def _select_changes(tree: TreeDiff, state: str | None) -> TreeDiff | StateChanges:
+    """Returns the changes in one state, or all."""
+    if state is None:
+        return tree
+    if tree.states is None:
+        raise ClientError("The states of the session's changes are not known. Omit --state to see all changes.")
+    found: StateChanges = getattr(tree.states, state)
+    return found
+
+
+def _print_summary(tree: TreeDiff, changes: TreeDiff | StateChanges, *, named: bool, with_states: bool) -> None:
     console = terminal_io.out()
     if named:
         console.print(f"[bold]{quote(tree.name)}[/]")
-    for file in tree.files:
+    for file in changes.files:
         counts = "binary" if file.binary else f"+{file.added} -{file.deleted}"
         path = show_line(file.path) if file.old_path is None else f"{show_line(file.old_path)} → {show_line(file.path)}"
         line = Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim")
         terminal_io.print_exactly(console, line)
-    files = "1 file" if len(tree.files) == 1 else f"{len(tree.files)} files"
-    console.print(f"{files} changed, +{tree.added} -{tree.deleted}", style="dim", markup=False)
+    console.print(f"{_count_files(changes)} changed, +{changes.added} -{changes.deleted}", style="dim", markup=False)
+    if with_states and tree.states is not None:
+        for state in CHANGE_STATES:
+            found: StateChanges = getattr(tree.states, state)
+            if found.files:
+                text = f"  {state}: {_count_files(found)}, +{found.added} -{found.deleted}"
+                console.print(text, style="dim", markup=False)
+
+
+def _count_files(changes: TreeDiff | StateChanges) -> str:
+    return "1 file" if len(changes.files) == 1 else f"{len(changes.files)} files"

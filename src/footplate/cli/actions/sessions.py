@@ -6,20 +6,22 @@ from typing import Any, Final, Literal, cast
 
 import typer
 
+from footplate.cli import defaults
 from footplate.cli.actions import members, pipelines
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
 from footplate.cli.follow.earlier_calls import find_missing_calls
-from footplate.cli.json_output_models import Interrupted, SessionDetail, Started
+from footplate.cli.json_output_models import Interrupted, Started
 from footplate.cli.options import OutputFormat
 from footplate.cli.profile import saved_ids
-from footplate.cli.profile.server_profiles import Server
-from footplate.cli.render import resource_tables, step_tables, terminal_io
+from footplate.cli.profile.server_profiles import Server, parse_timeout
+from footplate.cli.render import session_tables, step_tables, terminal_io
 from footplate.cli.render.log_view import LogWithIdsView
+from footplate.cli.render.session_tables import SessionOverview
 from footplate.cli.render.terminal_io import Exit, print_json, print_json_line
 from footplate.cli.render.turn_views import JsonLinesView, ResultView, TextView, TurnView
-from footplate.client import Approval, AsyncFootplate, NotFound, Project, Question, Session, Team, Turn
+from footplate.client import AsyncFootplate, ClientError, NotFound, Project, Session, Team
 from footplate.client.events import MESSAGE
 
 MAX_FILTERED_SESSIONS: Final = 1000
@@ -39,6 +41,7 @@ def run(
     profile: str | None,
 ) -> None:
     async def work(client: AsyncFootplate, server: Server) -> int:
+        limit = select_timeout(timeout, server)
         started = await session_start.start_turn(client, server, request)
         if background:
             _print_started(started.session_id, output_format)
@@ -47,10 +50,22 @@ def run(
         if request.session is not None and await _is_paused(client, started.session_id):
             view.show_note(f"The session is paused, so the message waits. Run: footplate play {started.session_id}")
         return (
-            await session_start.follow_turn(client, started, view, limit=timeout, asks=_asks(output_format))
+            await session_start.follow_turn(client, started, view, limit=limit, asks=_asks(output_format))
         ).exit_code
 
     raise typer.Exit(run_with_client(work, profile=profile, as_json=output_format is not OutputFormat.TEXT))
+
+
+def select_timeout(given: float | None, server: Server) -> float | None:
+    """Returns the time limit of a turn: that of the option, the profile, or the default. None: none."""
+    if given is None and server.timeout is not None:
+        given = parse_timeout(server.timeout)
+        if given is None:
+            raise ClientError(
+                f"The timeout {server.timeout!r} for {server.source} is not a number of seconds. Change "
+                "FOOTPLATE_RUN_TIMEOUT, or run `footplate config set timeout SECONDS`."
+            )
+    return (defaults.RUN_TIMEOUT if given is None else given) or None
 
 
 def attach(wanted: str, output_format: OutputFormat, *, profile: str | None) -> None:
@@ -112,7 +127,7 @@ def ls(
         for session in found:
             terminal_io.print_result(session.id)
     else:
-        resource_tables.print_sessions(found, projects, are_children=children_of is not None)
+        session_tables.print_sessions(found, projects, are_children=children_of is not None)
 
 
 async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) -> dict[str, Project]:
@@ -129,48 +144,38 @@ async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) ->
 
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
-    pending: list[Approval] = []
-    questions: list[Question] = []
-    projects: dict[str, Project] = {}
-    older: list[Turn] = []
-    teams: list[Team] = []
-    queue: list[str] = []
-    children: list[Session] = []
-
-    async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
+    async def work(client: AsyncFootplate, _server: Server) -> SessionOverview:
         session_id = await session_start.resolve_session_id(client, wanted)
         session = await client.sessions.retrieve(session_id)
-        if not as_json:
-            listed = [one.id async for one in client.approvals.list(session_id=session_id)]
-            pending.extend([await client.approvals.retrieve(event_id) for event_id in listed])
-            if session.activity is not None and session.activity.state == "waiting_for_answer":
-                questions.extend([one async for one in client.questions.list(session_id=session_id)])
-            turns = [turn async for turn in client.turns.list(session_id, limit=100)]
-            older.extend(turns[_MAX_TURNS:])
-            if team := await members.load_team(client, session):
-                teams.append(team)
-            queue.append("" if session.end else await _describe_queue(client, session_id))
-            children.extend((await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session_id).page()).data)
-            projects.update(await _load_projects(client, [session, *children]))
-            session = await _name_wait(client, session)
-            return SessionDetail(session=session, turns=turns[:_MAX_TURNS])
-        return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=_MAX_TURNS).page()).data)
+        if as_json:
+            newest = await client.turns.list(session_id, limit=_MAX_TURNS).page()
+            return SessionOverview(session, newest.data)
+        return await _load_overview(client, session)
 
-    detail = run_with_client(work, profile=profile, as_json=as_json)
+    found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
-        print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
+        print_json({"session": found.session.wire(), "turns": [turn.wire() for turn in found.turns]})
     else:
-        resource_tables.print_session(
-            detail.session,
-            detail.turns,
-            pending,
-            projects,
-            questions=questions,
-            team=teams[0] if teams else None,
-            turn_count=len(detail.turns) + len(older),
-            queue=queue[0],
-            children=children,
-        )
+        session_tables.print_session(found)
+
+
+async def _load_overview(client: AsyncFootplate, session: Session) -> SessionOverview:
+    waits = session.activity is not None and session.activity.state == "waiting_for_answer"
+    listed = [one.id async for one in client.approvals.list(session_id=session.id)]
+    turns = [turn async for turn in client.turns.list(session.id, limit=100)]
+    children = (await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session.id).page()).data
+    return SessionOverview(
+        await _name_wait(client, session),
+        turns[:_MAX_TURNS],
+        turn_count=len(turns),
+        pending=[await client.approvals.retrieve(event_id) for event_id in listed],
+        questions=[one async for one in client.questions.list(session_id=session.id)] if waits else [],
+        projects=await _load_projects(client, [session, *children]),
+        team=await members.load_team(client, session),
+        queue="" if session.end else await _describe_queue(client, session.id),
+        children=children,
+        total=await client.sessions.usage(session.id) if children else None,
+    )
 
 
 async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
@@ -269,7 +274,7 @@ def share(
     if as_json:
         print_json(session.wire())
     else:
-        resource_tables.print_access(session, found)
+        session_tables.print_access(session, found)
 
 
 def interrupt(wanted: str, thread_id: str | None, *, as_json: bool, profile: str | None) -> None:
@@ -290,7 +295,7 @@ def interrupt(wanted: str, thread_id: str | None, *, as_json: bool, profile: str
     if as_json:
         print_json(sent.model_dump())
     else:
-        resource_tables.print_interrupt(session, sent.pending_approvals, interrupted=sent.interrupted)
+        session_tables.print_interrupt(session, sent.pending_approvals, interrupted=sent.interrupted)
 
 
 def end(
@@ -309,7 +314,7 @@ def end(
     if as_json:
         print_json(session.wire())
     else:
-        resource_tables.print_end(session)
+        session_tables.print_end(session)
 
 
 def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:

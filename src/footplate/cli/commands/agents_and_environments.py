@@ -45,6 +45,10 @@ def create_agent(
         int | None, typer.Option(min=1, metavar="N", help="Maximum number of model requests per turn.")
     ] = None,
     tools: Annotated[bool, typer.Option(help="Enable the built-in tools: bash, read, write, edit, glob, grep.")] = True,
+    toolset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Enable a server-side toolset of an installed package; repeatable."),
+    ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
@@ -52,7 +56,14 @@ def create_agent(
     from footplate.cli.actions import agents_and_environments
 
     agents_and_environments.create_agent(
-        name, model, system=system, max_turns=max_turns, tools=tools, as_json=as_json, profile=profile
+        name,
+        model,
+        system=system,
+        max_turns=max_turns,
+        tools=tools,
+        toolsets=toolset or [],
+        as_json=as_json,
+        profile=profile,
     )
 
 

@@ -11,7 +11,7 @@ from footplate.cli import options
 from footplate.cli.commands.help_formatter import GroupedHelp
 
 audit = typer.Typer(
-    help="Read and verify the audit trail: decisions, approvals, rules and hooks.",
+    help="Read and verify the audit trail: decisions, approvals, rules, hooks and errors.",
     no_args_is_help=True,
     cls=GroupedHelp,
 )
@@ -24,6 +24,8 @@ class EntryKind(StrEnum):
     HOOK = "hook"
     CHANGE = "change"
     REFUSAL = "refusal"
+    ERROR = "error"
+    TERMINAL = "terminal"
 
 
 class Outcome(StrEnum):
@@ -34,6 +36,7 @@ class Outcome(StrEnum):
     BLOCK = "block"
     NONE = "none"
     FAILED = "failed"
+    RETRIED = "retried"
 
 
 KindOption = Annotated[EntryKind | None, typer.Option(help="Only entries of this kind.")]

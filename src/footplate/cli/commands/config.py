@@ -45,6 +45,8 @@ def set_value(
     name = _profile_name(config, profile)
     _check_key(key)
     new_value = value if value is not None else terminal_io.prompt_value(key, hidden=key == "api_key")
+    if key == "timeout" and new_value and server_profiles.parse_timeout(new_value) is None:
+        raise typer.BadParameter("timeout is a number of seconds, or 0 for none.", param_hint="VALUE")
     fields = {**config.profiles.get(name, {}), key: new_value}
     if not new_value:
         fields.pop(key)

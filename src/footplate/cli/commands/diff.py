@@ -2,6 +2,7 @@
 quickly.
 """
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,6 +10,15 @@ import typer
 from footplate.cli import options
 
 _EVENT = "ID or position of an event"
+
+
+class State(StrEnum):
+    """The state of a change in git."""
+
+    COMMITTED = "committed"
+    STAGED = "staged"
+    UNSTAGED = "unstaged"
+    UNTRACKED = "untracked"
 
 
 def diff(
@@ -35,6 +45,10 @@ def diff(
         str | None, typer.Option("--project", "-p", metavar="ID", help="Only the changes in this project.")
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="Print one line per file instead of the patch.")] = False,
+    state: Annotated[
+        State | None,
+        typer.Option("--state", help="Only changes in this state in git, at the end of the compared range."),
+    ] = None,
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Print directly to the terminal, not through $PAGER.")
     ] = False,
@@ -51,5 +65,5 @@ def diff(
 
     if turn and (since or until):
         raise typer.BadParameter("--turn cannot be combined with --from or --to.")
-    wanted = actions.DiffOptions(session=session, turn=turn, since=since, until=until, project=project)
+    wanted = actions.DiffOptions(session=session, turn=turn, since=since, until=until, project=project, state=state)
     actions.diff(wanted, stat=stat, uses_pager=not no_pager, as_json=as_json, profile=profile)

@@ -11,7 +11,14 @@ from footplate.domain.organisations.limits import EACH_MEMBER, ORGANISATION, Lim
 
 limits = typer.Typer(help="Show and change the limits of the organisation and its members.", cls=GroupedHelp)
 
-Name = Annotated[LimitName, typer.Argument(metavar="NAME", help="Name of the limit, from `footplate limits`.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Name of the limit, from `footplate limits`.",
+        autocompletion=lambda: [*LimitName],
+    ),
+]
 Member = Annotated[str | None, typer.Option(metavar="MEMBER", help="ID or name of one member to limit.")]
 EachMember = Annotated[bool, typer.Option("--each-member", help="Limit each member that has no limit of its own.")]
 Organisation = Annotated[
@@ -60,7 +67,7 @@ def unset_limit(
 
 
 def _change(
-    name: LimitName,
+    name: str,
     value: int | None,
     member: str | None,
     each_member: bool,
@@ -70,13 +77,15 @@ def _change(
 ) -> None:
     if member is not None and (each_member or organisation):
         raise typer.BadParameter("Cannot be combined with --each-member or --organisation.", param_hint="--member")
+    if name not in [*LimitName]:
+        raise typer.BadParameter(f"{name!r} is not a limit. Use one of: {', '.join(LimitName)}.", param_hint="NAME")
     scope = EACH_MEMBER if each_member else ORGANISATION
     if organisation is not None:
-        _set_in_database(organisation, name, scope, value)
+        _set_in_database(organisation, LimitName(name), scope, value)
     else:
         from footplate.cli.actions import limits as actions
 
-        actions.set_limit(name, value, scope=scope, member=member, as_json=as_json, profile=profile)
+        actions.set_limit(LimitName(name), value, scope=scope, member=member, as_json=as_json, profile=profile)
 
 
 def _set_in_database(organisation: str, name: LimitName, scope: str, value: int | None) -> None:

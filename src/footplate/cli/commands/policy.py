@@ -91,7 +91,11 @@ def explain(
 def replay(
     rules: Rules = None,
     layer: Annotated[
-        Layer, typer.Option(help="The layer whose rules the proposed rules replace.")
+        Layer,
+        typer.Option(
+            metavar="LAYER",
+            help="The layer whose rules the proposed rules replace: organisation, project, agent or session.",
+        ),
     ] = Layer.ORGANISATION,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only calls of this session.")] = None,
     project: Annotated[str | None, typer.Option(metavar="ID", help="Only calls of sessions on this project.")] = None,

@@ -66,9 +66,23 @@ def run(
     max_turns: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Stop after this number of model requests, with exit code 6.")
     ] = None,
+    retry_delay: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=3600,
+            metavar="SECONDS",
+            help="Wait before the first retry after an error of the model provider.  [default: the server's]",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the turn after this time, with exit code 4."),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Interrupt the turn after this time, with exit code 4. 0: never.  "
+            "[default: `timeout` of the profile, else 600]",
+        ),
     ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the prompt's first line]")
@@ -113,6 +127,7 @@ def run(
         harness=harness,
         system=system,
         max_turns=max_turns,
+        retry_delay=retry_delay,
         title=title,
         directory=directory,
         scratch=scratch,
@@ -137,9 +152,33 @@ def attach(
         typer.Option("--output", "-o", metavar="FORMAT", help="text, json (the result) or stream-json (each event)."),
     ] = OutputFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
+    terminal: Annotated[
+        bool,
+        typer.Option(
+            "--terminal",
+            "-t",
+            help="Connect to the session's terminal, and open a shell there if no command runs on it.",
+        ),
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="With --terminal: only watch, and open no shell.")
+    ] = False,
     profile: options.Profile = None,
 ) -> None:
-    """Watch a session's running turn, or replay its last one, from start to end. Exit codes are those of `run`."""
+    """Watch a session's running turn, or replay its last one, from start to end. Exit codes are those of `run`.
+
+    With --terminal, work in a shell inside the session's sandbox or container, and watch commands that run there.
+    `exit` closes the shell; Ctrl-] detaches and leaves it open.
+    """
+    if read_only and not terminal:
+        raise typer.BadParameter("--read-only requires --terminal.")
+    if terminal:
+        if as_json or output is not OutputFormat.TEXT:
+            raise typer.BadParameter("--terminal has no other output format.")
+        from footplate.cli.actions import terminals
+
+        terminals.attach(session, read_only=read_only, profile=profile)
+        return
     from footplate.cli.actions import sessions as actions
 
     actions.attach(session, OutputFormat.JSON if as_json else output, profile=profile)

@@ -76,6 +76,13 @@ EndsSession = Annotated[
     bool | None,
     typer.Option("--ends-session/--no-ends-session", help="The session ends with the step, completed or failed."),
 ]
+InTerminal = Annotated[
+    bool | None,
+    typer.Option(
+        "--terminal/--no-terminal",
+        help="With --shell: run the command on the session's terminal (see `attach --terminal`).",
+    ),
+]
 Before = Annotated[str | None, typer.Option(metavar="STEP", help="Pending step that comes after it.")]
 
 
@@ -105,6 +112,7 @@ def add(
     attempts: Attempts = None,
     timeout: Timeout = None,
     ends_session: EndsSession = None,
+    terminal: InTerminal = None,
     before: Before = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -119,6 +127,8 @@ def add(
         raise typer.BadParameter("--message and --project require --merge or --push.")
     if attempts is not None and on_failure is not OnFailure.RETRY:
         raise typer.BadParameter("--attempts requires --on-failure retry.")
+    if terminal is not None and shell is None:
+        raise typer.BadParameter("--terminal requires --shell.")
     (kind, text), *_ = texts.items()
     sent = {
         "message": message,
@@ -129,6 +139,7 @@ def add(
         "max_attempts": attempts,
         "timeout_seconds": timeout,
         "ends_session": ends_session,
+        "terminal": terminal,
     }
     step = {"kind": kind, TEXT_FIELDS[kind]: text, **{key: value for key, value in sent.items() if value is not None}}
     actions.add_step(session, step, before=before, as_json=as_json, profile=profile)
@@ -158,6 +169,7 @@ def edit(
     attempts: Attempts = None,
     timeout: Timeout = None,
     ends_session: EndsSession = None,
+    terminal: InTerminal = None,
     session: Session = "last",
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -179,6 +191,8 @@ def edit(
     fields: dict[str, Any] = {key: value or None for key, value in sent.items() if value is not None}
     if ends_session is not None:
         fields["ends_session"] = ends_session
+    if terminal is not None:
+        fields["terminal"] = terminal
     if not fields:
         raise typer.BadParameter("Nothing to change: use an option such as --shell or --if.")
     actions.edit_step(step, fields, session=session, as_json=as_json, profile=profile)

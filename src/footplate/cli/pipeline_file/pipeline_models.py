@@ -31,6 +31,8 @@ PARALLEL_FIELDS: Final = (*STEP_FIELDS, "max_running", "wait_for", "branches", "
 SESSION_FIELDS: Final = ("name", "title", "agent", "prompt", "shell", "steps")
 _BRANCH: Final = "branch name"
 DELIVERY_OPTIONS: Final = "delivery options"
+WITH_PAYLOAD: Final = "with_payload"
+"""In the context of the validation: whether the steps are those of a trigger, which can refer to its payload."""
 
 
 def _checked_by(check: Callable[[str], object]) -> AfterValidator:
@@ -49,9 +51,18 @@ _Text = Annotated[
     StringConstraints(min_length=1, max_length=50_000),
     _checked_by(lambda text: step_references.find_references(text, where="text")),
 ]
-_Command = Annotated[
-    str, StringConstraints(min_length=1, max_length=50_000), _checked_by(shell_references.check_command)
-]
+
+
+def _check_command(command: str, info: ValidationInfo) -> str:
+    with_payload = bool(info.context and info.context.get(WITH_PAYLOAD))
+    try:
+        shell_references.check_command(command, with_payload=with_payload)
+    except InvalidRequest as error:
+        raise ValueError(f"{error.message.partition(': ')[2]}. {error.help_text}") from error
+    return command
+
+
+_Command = Annotated[str, StringConstraints(min_length=1, max_length=50_000), AfterValidator(_check_command)]
 _Condition = Annotated[
     str,
     StringConstraints(min_length=1, max_length=step_references.MAX_CONDITION),

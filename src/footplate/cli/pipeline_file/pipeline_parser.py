@@ -16,6 +16,7 @@ from footplate.cli.pipeline_file.pipeline_models import (
     PARALLEL_FIELDS,
     SESSION_FIELDS,
     STEP_FIELDS,
+    WITH_PAYLOAD,
     ParallelStep,
     Pipeline,
     tag,
@@ -30,16 +31,18 @@ class InvalidPipeline(Exception):
         super().__init__("\n".join(problems))
 
 
-def load_pipeline(path: Path, *, is_complete: bool = True) -> Pipeline:
-    """Reads the file. With `is_complete`, references must name earlier steps of the file."""
+def load_pipeline(path: Path, *, is_complete: bool = True, with_payload: bool = False) -> Pipeline:
+    """Reads the file. With `is_complete`, references must name earlier steps of the file. With `with_payload`, commands
+    can have references to the payload of a trigger.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPipeline([f"{path}: cannot be read: {error}"]) from None
-    return parse_pipeline(text, str(path), is_complete=is_complete)
+    return parse_pipeline(text, str(path), is_complete=is_complete, with_payload=with_payload)
 
 
-def parse_pipeline(text: str, path: str, *, is_complete: bool = True) -> Pipeline:
+def parse_pipeline(text: str, path: str, *, is_complete: bool = True, with_payload: bool = False) -> Pipeline:
     try:
         root = yaml.compose(text, Loader=_Loader)
         data = _Loader(text).get_single_data()
@@ -52,7 +55,7 @@ def parse_pipeline(text: str, path: str, *, is_complete: bool = True) -> Pipelin
         place = _place(path, root.start_mark if root is not None else None)
         raise InvalidPipeline([f"{place}: a pipeline must be a mapping with the field steps"])
     try:
-        pipeline = Pipeline.model_validate(data)
+        pipeline = Pipeline.model_validate(data, context={WITH_PAYLOAD: with_payload})
     except ValidationError as error:
         found = [(_find_mark(root, one), _describe(one)) for one in error.errors(include_url=False)]
         found.sort(key=lambda each: (each[0].line, each[0].column))

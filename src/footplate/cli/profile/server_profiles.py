@@ -14,7 +14,7 @@ from typing import Final
 from footplate.cli.profile import dev_server, xdg_paths
 
 LOCAL_PROFILE: Final = "local"
-PROFILE_KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment")
+PROFILE_KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment", "timeout")
 
 
 class NoServerSelected(Exception):
@@ -37,6 +37,8 @@ class Server:
     harness: str | None = None
     agent: str | None = None
     environment: str | None = None
+    timeout: str | None = None
+    """Seconds after which `run` interrupts a turn. `0`: never."""
     is_local: bool = False
     """True for a `footplate dev` on this machine, which sees the same directories as the command line."""
 
@@ -94,8 +96,18 @@ def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
         harness=os.environ.get("FOOTPLATE_HARNESS") or fields.get("harness"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
+        timeout=os.environ.get("FOOTPLATE_RUN_TIMEOUT") or fields.get("timeout"),
         is_local=running is not None,
     )
+
+
+def parse_timeout(text: str) -> float | None:
+    """Returns the seconds of a timeout. None: the text is not a valid timeout."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < float("inf") else None
 
 
 def _find_local_server(base_url: str) -> dev_server.RunningDevServer | None:
@@ -111,4 +123,6 @@ def local_server(*, is_explicit: bool = True) -> Server:
         raise NoServerSelected(f"No `footplate dev` is running on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
     harness = os.environ.get("FOOTPLATE_HARNESS") or None
-    return Server(running.base_url, secret, "`footplate dev`", model=model, harness=harness, is_local=True)
+    timeout = os.environ.get("FOOTPLATE_RUN_TIMEOUT") or None
+    source = "`footplate dev`"
+    return Server(running.base_url, secret, source, model=model, harness=harness, timeout=timeout, is_local=True)

@@ -14,6 +14,8 @@ _AUTOMATIC_DECIDERS: Final = {DECIDED_BY_TIMEOUT: "timeout", DECIDED_BY_TURN: "s
 def describe_outcome(entry: AuditEntry) -> str:
     if entry.kind in {"policy", "change"}:
         return "changed"
+    if entry.kind == "terminal":
+        return "opened" if (entry.content or {}).get("action") == "terminal.open" else "attached"
     return "refused" if entry.kind == "refusal" else _OUTCOMES.get(entry.outcome or "", entry.outcome or "")
 
 
@@ -23,20 +25,27 @@ def describe_decider(entry: AuditEntry) -> str:
     """
     if entry.kind == "hook" or (entry.content or {}).get("hook"):
         return "hook"
+    if entry.kind == "error":
+        return "server"
     if entry.kind == "decision":
         return "rule" if entry.layer else "gate"
     return _AUTOMATIC_DECIDERS.get(entry.principal or "", "member")
 
 
 def describe_subject(entry: AuditEntry) -> str:
-    """Return the call or the change, and the reason for the decision."""
+    """Return the call, the change or the error, and the reason for the decision."""
     content = entry.content or {}
     if entry.kind == "policy":
         parts = ["rules of the organisation"]
     elif entry.kind == "change":
         parts = [f"{content['action']} {content.get('id') or ''}" if "action" in content else entry.layer or ""]
+    elif entry.kind == "terminal":
+        parts = ["terminal" if content.get("action") == "terminal.open" else "terminal, to type"]
     elif entry.kind == "refusal":
         parts = [f"{content.get('method', '')} {content.get('path', '')}", content.get("message", "")]
+    elif entry.kind == "error":
+        parts = [content.get("error", ""), str(content.get("status", "")).replace("_", " ")]
+        parts.append(f"attempt {content['attempt']}" if "attempt" in content else "")
     else:
         parts = [_describe_call(entry), _describe_reason(entry)]
     return " · ".join(text for part in parts if (text := str(part).strip()))

@@ -14,7 +14,10 @@ _FIELDS: Final = ("title", "metadata", "agent", "permissions", "owner_id", "visi
 """The fields that `session.updated` can have."""
 _DESCRIPTIONS: Final = {
     "session.created": "created",
+    "session.archived": "archived",
     "session.deleted": "deleted",
+    "session.thread_created": "started a subagent",
+    "session.thread_status_idle": "a subagent is idle",
     "session.status_running": "running",
     "session.status_rescheduled": "waits for another attempt",
 }

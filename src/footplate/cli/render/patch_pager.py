@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Final
 
+from rich.segment import Segments
 from rich.syntax import Syntax
 
 from footplate.cli.render import terminal_io
 from footplate.domain.text.visible_text import show_prose
 
 _LINES_AT_ONCE: Final = 500
-_TAB_SIZE: Final = 8
 _PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 """As git sets them: colours are shown, and a text that fits on the screen is printed without waiting."""
 
@@ -23,14 +23,14 @@ _PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def show_patch(patch: bytes, *, uses_pager: bool) -> None:
     """Prints a patch to the terminal. Control characters in it are escaped."""
     lines = patch.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
-    syntax, console = Syntax("", "diff", theme="ansi_dark", tab_size=_TAB_SIZE), terminal_io.out()
+    syntax, console = Syntax("", "diff", theme="ansi_dark", tab_size=0), terminal_io.out()
     with _open_output(_find_pager() if uses_pager else None) as output:
         for start in range(0, len(lines), _LINES_AT_ONCE):
             shown = "\n".join(map(show_prose, lines[start : start + _LINES_AT_ONCE]))
             highlighted = syntax.highlight(shown.encode("utf-8", "replace").decode())
-            highlighted.right_crop()  # its last line break, which the console adds
             with console.capture() as captured:
-                terminal_io.print_exactly(console, highlighted)
+                # As segments: a text would be printed with spaces instead of tabs.
+                terminal_io.print_exactly(console, Segments(highlighted.render(console)))
             output.write(captured.get())
 
 

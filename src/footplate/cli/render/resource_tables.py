@@ -1,8 +1,7 @@
-"""Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
+"""Prints tables of agents, projects, approvals and other resources, without frames so that they can be copied."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import PurePath
 from typing import Any, Final
 
 from footplate.cli.render import audit_text, terminal_io, value_formatting
@@ -19,264 +18,18 @@ from footplate.client import (
     Limit,
     Project,
     Question,
-    Session,
-    Team,
-    Turn,
+    UsageLine,
+    UsageReport,
 )
 from footplate.domain.text.approval_display import ShownCall, describe_call
 from footplate.domain.text.visible_text import count_columns, show_line, wrap_line
 
-_COLOURS: Final = {
-    "running": "green",
-    "waiting_for_sessions": "green",
-    "completed": "green",
-    "rescheduling": "yellow",
-    "retrying": "yellow",
-    "waiting_for_approval": "yellow",
-    "waiting_for_answer": "yellow",
-    "waiting_for_result": "yellow",
-    "paused": "yellow",
-    "failed": "red",
-    "stalled": "red",
-}
-_LABELS: Final = {
-    "waiting_for_approval": "needs approval",
-    "waiting_for_answer": "needs answer",
-    "waiting_for_result": "needs result",
-    "waiting_for_sessions": "sessions run",
-}
-_TURN_LIMIT: Final = "turn_limit"
-_STALL_REASONS: Final = {
-    "no_worker": "no worker is running",
-    "worker_lost": "its worker was lost, and no other worker has taken over yet",
-    _TURN_LIMIT: "the limit on concurrent turns is reached",
-    "author_disabled": "the author of its next message is disabled",
-}
-_CHECK_SERVER: Final = "Check the server: footplate doctor"
-_STALL_REMEDIES: Final = {
-    "no_worker": _CHECK_SERVER,
-    "worker_lost": _CHECK_SERVER,
-    _TURN_LIMIT: "See all limits: footplate limits",
-    "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
-}
-_CHILD_MARK: Final = "└"
-_PARENT_CHARACTERS: Final = 6
-_FORK_MARK: Final = "↳ "
-_PROJECT_COLUMNS: Final = 20
-_RESULT_COLUMNS: Final = 80
-_WIDE_COLUMNS = 100
+WIDE_COLUMNS: Final = 100
 _NAME_COLUMNS: Final = 14
 _WIDE_NAME_COLUMNS: Final = 30
 _SHORT_ID: Final = 8
 _MAX_LINES = 12
 """Maximum lines per field of a call, in a list on a terminal."""
-
-
-def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *, are_children: bool = False) -> None:
-    """Prints a table. On a narrow terminal, the project is in the same column as the title. Children follow their
-    parent if it is in the table. Otherwise the end of its id is before their title, unless all `are_children` of one
-    session.
-    """
-    if not found:
-        print_note('No sessions yet. Start one: footplate run "…"')
-        return
-    console = terminal_io.out()
-    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
-    rows: list[list[Cell]] = []
-    for each, mark in _order_by_parent(found, names_parents=not are_children):
-        project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
-        title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
-        first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
-        if wide:
-            row = [UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(f"{mark}{title}")]
-            rows.append([*first, *row])
-        else:
-            rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
-    print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
-    reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
-    for reason in sorted(reasons):
-        state = "Queued" if reason == _TURN_LIMIT else "Stalled"
-        print_note(f"{state}: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
-
-
-def _order_by_parent(found: Sequence[Session], *, names_parents: bool) -> Iterator[tuple[Session, str]]:
-    """Yields each session after its parent, with the mark of a child, repeated for each level. `names_parents`:
-    the mark names a parent that is not among the sessions.
-    """
-    ids = {each.id for each in found}
-    children: dict[str | None, list[Session]] = {}
-    for each in found:
-        children.setdefault(each.parent_id if each.parent_id in ids else None, []).append(each)
-    waiting = [(each, 0) for each in reversed(children.pop(None, []))]
-    while waiting:
-        each, level = waiting.pop()
-        if level:
-            mark = f"{_CHILD_MARK * level} "
-        elif each.parent_id and names_parents:
-            mark = f"{_CHILD_MARK} of …{each.parent_id[-_PARENT_CHARACTERS:]}: "
-        else:
-            mark = ""
-        yield each, mark
-        waiting += [(child, level + 1) for child in reversed(children.get(each.id, []))]
-
-
-def print_session(
-    detail: Session,
-    turns: Sequence[Turn],
-    pending: Sequence[Approval] = (),
-    projects: Mapping[str, Project] | None = None,
-    *,
-    questions: Sequence[Question] = (),
-    team: Team | None = None,
-    turn_count: int | None = None,
-    queue: str = "",
-    children: Sequence[Session] = (),
-) -> None:
-    """`turns` are the newest of `turn_count` turns, `team` is the team that can see the session, `queue` describes its
-    pending steps, and `children` are the newest sessions that it has started.
-    """
-    agent = detail.agent
-    print_details(
-        {
-            "id": detail.id,
-            "title": _title(detail),
-            "activity": _activity_text(detail),
-            **_end_details(detail),
-            "queue": queue,
-            **_access_details(detail, team),
-            "agent": UntrustedText(agent.name, f" v{agent.version}"),
-            "agent_id": agent.id,
-            "model": UntrustedText(agent.model.id),
-            "harness": UntrustedText(agent.harness or "the server's default"),
-            "environment": detail.environment_id,
-            "directory": UntrustedText(str(detail.context.get("directory", ""))),
-            **_project_details(detail, projects or {}),
-            "created": _format_time(detail.created_at),
-            "fork_of": _format_origin(detail),
-            "started_by": detail.parent_id or "",
-            "spent": value_formatting.format_tokens(detail.usage),
-        }
-    )
-    if turns:
-        console = terminal_io.out()
-        console.print()
-        wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
-        headings = ["#", "STATUS", "AGE", *(["TOOK", "IN/OUT"] if wide else []), "TURN", "RESULT"]
-        state = detail.activity.state if detail.activity is not None else ""
-        awaited = state if state in _LABELS else "waiting_for_result"
-        numbers = range(turn_count or len(turns), 0, -1)
-        rows = [
-            [str(number), *_turn_row(turn, awaited, wide=wide)] for number, turn in zip(numbers, turns, strict=False)
-        ]
-        print_rows(headings, rows)
-    if children:
-        terminal_io.out().print("\nSessions that it has started, newest first:")
-        print_sessions(children, projects or {}, are_children=True)
-    reason = detail.activity.reason if detail.activity else None
-    if reason == "author_disabled":
-        print_note(_STALL_REMEDIES[reason])
-    if pending:
-        console = terminal_io.out()
-        for each in pending:
-            shown = describe_call(each.wire())
-            console.print(f"\n[yellow]needs approval[/]  {each.id}  {terminal_io.escape_shown(shown.name)}")
-            for line in lay_out_call(shown, console.width):
-                terminal_io.print_exactly(console, line)
-    for question in questions:
-        terminal_io.out().print(f"\n[yellow]needs answer[/]  {question.id}")
-        _print_question(question)
-
-
-def _print_question(question: Question) -> None:
-    console = terminal_io.out()
-    for line in render_question(question, console.width):
-        terminal_io.print_exactly(console, line)
-
-
-def print_access(detail: Session, team: Team | None) -> None:
-    """Prints who owns a session and who can see it."""
-    print_details({"id": detail.id, "title": _title(detail), **_access_details(detail, team)})
-
-
-def _access_details(detail: Session, team: Team | None) -> dict[str, Cell]:
-    """Returns nothing for a session of a server that is older than visibilities."""
-    if detail.owner is None:
-        return {}
-    owner = UntrustedText(detail.owner.name or "", f" ({detail.owner.id})")
-    visibility: Cell = detail.visibility
-    if detail.visibility == "team":
-        visibility = UntrustedText(f"team {team.name}" if team else "team", f" ({detail.team_id})")
-    elif detail.visibility == "private":
-        visibility = "private: its owner and administrators"
-    creator = detail.created_by if detail.created_by != detail.owner.id else None
-    return {"owner": owner, "visibility": visibility, "created_by": creator or ""}
-
-
-def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bool) -> None:
-    """Reports what an interrupt did. `pending` are the ids of the calls that wait for approval."""
-    reason = session.activity.reason if session.activity else None
-    if interrupted and reason:
-        print_note(f"The interrupt takes effect when {session.id} continues. It is stalled: {_STALL_REASONS[reason]}.")
-        return
-    if interrupted:
-        print_note(f"Interrupted {session.id}.")
-        return
-    print_note("Nothing is running.")
-    if pending:
-        calls = "1 call needs" if len(pending) == 1 else f"{len(pending)} calls need"
-        print_note(f"{calls} approval: {' '.join(pending)}")
-        print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
-    elif session.activity and session.activity.state == "waiting_for_answer":
-        print_note("The turn asks a question. List it with `footplate questions`.")
-    elif session.activity and session.activity.state == "waiting_for_result":
-        print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
-
-
-def print_end(session: Session) -> None:
-    """Reports that a session has ended, or that it ends when its turn has stopped."""
-    if session.end is None:
-        print_note(f"{session.id} ends when its turn has stopped.")
-    else:
-        print_note(f"Ended {session.id}: {session.end.outcome}. Go on in a fork: footplate fork {session.id}")
-
-
-def _end_details(detail: Session) -> dict[str, Cell]:
-    if detail.end is None:
-        return {"ends": "when its queue is empty" if detail.ends_when_done else ""}
-    owner, member = detail.owner, detail.end.ended_by
-    name = owner.name if owner is not None and owner.id == member else None
-    by = UntrustedText(
-        f"{_format_time(detail.end.ended_at)} by {name or member}" if member else _format_time(detail.end.ended_at)
-    )
-    return {"ended": by, "reason": UntrustedText(detail.end.reason or "")}
-
-
-def _format_origin(detail: Session) -> str:
-    origin = detail.forked_from
-    return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
-
-
-def _turn_row(turn: Turn, awaited: str, *, wide: bool) -> list[Cell]:
-    """`awaited` is what the session's turn waits for, if it is parked."""
-    took = ""
-    if turn.started_at and turn.ended_at:
-        took = value_formatting.format_seconds((turn.ended_at - turn.started_at).total_seconds())
-    tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
-    result = (turn.result.error or turn.result.text).strip().partition("\n")[0]
-    status = (
-        "failed" if turn.status == "completed" and turn.result.error else turn.status
-    )  # the step of the turn failed
-    return [
-        _colour_label(awaited if status == "awaiting_tool_results" else status),
-        value_formatting.format_age(turn.created_at),
-        *([took, tokens] if wide else []),
-        f"[dim]{turn.id}[/]",
-        UntrustedText(_cut(result, _RESULT_COLUMNS)),
-    ]
-
-
-def _cut(text: str, max_length: int) -> str:
-    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def print_agents(found: Sequence[Agent]) -> None:
@@ -299,11 +52,11 @@ def print_agent(detail: Agent) -> None:
             "version": f"v{detail.version}" + (" · archived" if detail.archived_at else ""),
             "model": UntrustedText(detail.model.id),
             "harness": UntrustedText(detail.harness or "the server's default"),
-            "tools": UntrustedText(", ".join(_tool_names(detail.tools)) or "none"),
+            "tools": UntrustedText(", ".join(_tool_names([*detail.tools, *(detail.server_toolsets or [])])) or "none"),
             "limits": UntrustedText(limits or "the server's default"),
             "system": UntrustedText(detail.system or ""),
-            "created": _format_time(detail.created_at),
-            "updated": _format_time(detail.updated_at),
+            "created": value_formatting.format_time(detail.created_at),
+            "updated": value_formatting.format_time(detail.updated_at),
         }
     )
 
@@ -325,8 +78,8 @@ def print_environment(detail: Environment) -> None:
             "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
             "about": UntrustedText(detail.description or ""),
             "kind": UntrustedText(str(detail.config.get("type", ""))),
-            "created": _format_time(detail.created_at),
-            "updated": _format_time(detail.updated_at),
+            "created": value_formatting.format_time(detail.created_at),
+            "updated": value_formatting.format_time(detail.updated_at),
         }
     )
 
@@ -391,9 +144,15 @@ def print_questions(found: Sequence[Question]) -> None:
     for each in found:
         head = f"{each.id}  {value_formatting.format_age(each.created_at):<4}  {each.session_id}"
         print_details({"id": head, "title": UntrustedText(each.session_title or "")})
-        _print_question(each)
+        print_question(each)
         terminal_io.out().print()
     print_note("Answer with `footplate answer ID`.")
+
+
+def print_question(question: Question) -> None:
+    console = terminal_io.out()
+    for line in render_question(question, console.width):
+        terminal_io.print_exactly(console, line)
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:
@@ -406,7 +165,7 @@ def print_audit(found: Sequence[AuditEntry]) -> None:
         print_note("The audit trail is empty.")
         return
     console = terminal_io.out()
-    wide = console.width >= _WIDE_COLUMNS or not console.is_terminal
+    wide = console.width >= WIDE_COLUMNS or not console.is_terminal
     limit = _WIDE_NAME_COLUMNS if wide else _NAME_COLUMNS
     rows: list[list[Cell]] = [
         [
@@ -442,6 +201,39 @@ def print_limits(found: Sequence[Limit]) -> None:
     print_rows(["LIMIT", "SCOPE", "USED", "OF"], rows)
 
 
+def print_usage(report: UsageReport, group_by: Sequence[str]) -> None:
+    if not report.data:
+        print_note("No turns in this period.")
+        return
+    headings = ["TURNS", "SUCCESS", "AVERAGE", "REQUESTS", *(["CALLS", "FAILED"] if "tool" in group_by else [])]
+    rows: list[list[Cell]] = [
+        [
+            *(UntrustedText(_group_value(line, name)) for name in group_by),
+            f"{line.turns:,}",
+            _percent(line.success_rate),
+            "" if line.average_seconds is None else value_formatting.format_seconds(line.average_seconds),
+            f"{line.iterations:,}",
+            *([] if line.tool_calls is None else [f"{line.tool_calls.calls:,}", f"{line.tool_calls.failed:,}"]),
+            UntrustedText(value_formatting.format_tokens(line.usage)),
+        ]
+        for line in report.data
+    ]
+    print_rows([*(name.upper() for name in group_by), *headings, "TOKENS AND COST"], rows)
+
+
+def _group_value(line: UsageLine, name: str) -> str:
+    if name == "member" and line.member_name:
+        return line.member_name
+    value = getattr(line, name)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={part}" for key, part in value.items())
+    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else str(value or "none")
+
+
+def _percent(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1%}"
+
+
 def print_project(detail: Project) -> None:
     print_details(
         {
@@ -451,8 +243,8 @@ def print_project(detail: Project) -> None:
             "url": UntrustedText(detail.url or ""),
             "branch": UntrustedText(detail.branch or "the branch that is checked out"),
             "trust": detail.trust,
-            "created": _format_time(detail.created_at),
-            "updated": _format_time(detail.updated_at),
+            "created": value_formatting.format_time(detail.created_at),
+            "updated": value_formatting.format_time(detail.updated_at),
         }
     )
 
@@ -461,63 +253,15 @@ def print_plain_table(rows: Sequence[Sequence[str]], *headings: str) -> None:
     print_rows(headings, [[UntrustedText(cell) for cell in row] for row in rows])
 
 
-def _format_time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {value_formatting.format_age(time)} ago"
-
-
 def _tool_names(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields the name of each toolset, with the tools that are enabled or disabled in it, and of each custom tool."""
+    """Yields the name of each toolset, with the tools that are enabled or disabled in it, and of each custom tool. A
+    server-side toolset has no type.
+    """
     for tool in tools:
         changed = [
             f"{'+' if each.get('enabled') else '-'}{each.get('name')}"
             for each in tool.get("configs", [])
             if each.get("enabled") != tool.get("default_config", {}).get("enabled", True)
         ]
-        yield str(tool.get("name") or tool.get("type")) + (f" ({' '.join(changed)})" if changed else "")
-
-
-def _title(detail: Session) -> UntrustedText:
-    return UntrustedText(detail.title or "")
-
-
-def _project_name(detail: Session, projects: Mapping[str, Project]) -> str:
-    """Returns the name of the session's first project, or of its directory. `+1`: it has one more project."""
-    if not detail.project_ids:
-        directory = str(detail.context.get("directory", ""))
-        return f"{PurePath(directory).name}/" if directory else ""
-    first, *others = detail.project_ids
-    name = projects[first].name if first in projects else first
-    return f"{name} +{len(others)}" if others else name
-
-
-def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[str, Cell]:
-    shown: dict[str, Cell] = {}
-    for number, project_id in enumerate(detail.project_ids, 1):
-        project, base = projects.get(project_id), detail.bases.get(project_id)
-        name = project.name if project else project_id
-        suffix = "" if number == 1 else f" {number}"
-        shown[f"project{suffix}"] = UntrustedText(name, f" ({project_id})" if project else " (deleted)")
-        if project:
-            below = " in the server's projects directory" if project.path and not project.path.startswith("/") else ""
-            shown[f"location{suffix}"] = UntrustedText(project.path or project.url or "", below)
-        if base:
-            shown[f"base{suffix}"] = UntrustedText(f"{base.get('branch')} at {base.get('commit') or 'no commit'}")
-    return shown
-
-
-def _activity_label(detail: Session) -> str:
-    if detail.archived_at:
-        return "archived"
-    if detail.end:
-        return f"ended: {_colour_label(detail.end.outcome)}"
-    return _colour_label(detail.activity.state if detail.activity else detail.status)
-
-
-def _activity_text(detail: Session) -> str:
-    reason = detail.activity.reason if detail.activity else None
-    return f"{_activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else _activity_label(detail)
-
-
-def _colour_label(status: str) -> str:
-    label, colour = _LABELS.get(status, status.replace("_", " ")), _COLOURS.get(status)
-    return f"[{colour}]{label}[/]" if colour else label
+        name = str(tool.get("name") or tool.get("type"))
+        yield (name if tool.get("type") else f"toolset {name}") + (f" ({' '.join(changed)})" if changed else "")

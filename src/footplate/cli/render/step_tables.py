@@ -124,6 +124,8 @@ def step_text(step: Step) -> str:
         more = ", …" if len(labels) > _LISTED_NAMES else ""
         noun = "session" if len(labels) == 1 else "sessions"
         return f"{len(labels)} {noun}: {', '.join(labels[:_LISTED_NAMES])}{more}"
+    if step.kind == "terminal":
+        return "a shell for a person"
     if step.kind in {"merge", "push"}:
         return f"{'into' if step.kind == 'merge' else 'as'} {step.into or step.branch or 'the default branch'}"
     content = " ".join(str(block.get("text") or f"[{block.get('type')}]") for block in step.content or ())

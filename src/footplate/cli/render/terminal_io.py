@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.progress import Progress
+    from rich.segment import Segments
     from rich.table import Table
     from rich.text import Text
 
@@ -121,7 +122,7 @@ def _may_begin_tag(found: re.Match[str]) -> bool:
     return found.end() == len(found.string) or found.string[found.end()] in _TAG_STARTS
 
 
-def print_exactly(console: Console, text: str | Text) -> None:
+def print_exactly(console: Console, text: str | Text | Segments) -> None:
     """Prints one finished line: nothing is wrapped, trimmed or interpreted as markup."""
     console.print(text, soft_wrap=True, markup=False)
 

@@ -62,6 +62,10 @@ def format_age(time: datetime, now: datetime | None = None) -> str:
     return f"{passed:.0f}s"
 
 
+def format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S %Z} · {format_age(time)} ago"
+
+
 def format_tokens(usage: Usage) -> str:
     """Formats token counts and the cost. An unknown cost is omitted, because it is not zero."""
     cached = f" ({usage.cache_read_input_tokens:,} cached)" if usage.cache_read_input_tokens else ""

@@ -99,6 +99,8 @@ class ResolvedConfig:
     mode: str = "interactive"
     max_retries: int | None = None
     """How often the turn is retried after a temporary failure. None: the server's default."""
+    retry_delay_seconds: float | None = None
+    """The wait before the first retry. Each further wait is twice as long. None: the server's default."""
     timeout_seconds: float | None = None
     """Wall-clock limit for the turn, including all attempts and waits. None: no limit."""
     projects: tuple[SessionProject, ...] = ()
@@ -123,18 +125,21 @@ def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, 
         system=render_system(merged),
         tools=built_in,
         custom_tools=custom,
-        mcp_servers=mcp.read_agent_servers(merged.get("mcp_servers"), merged.get("tools")),
+        mcp_servers=mcp.read_agent_servers(
+            merged.get("mcp_servers"), merged.get("tools"), merged.get(mcp.SERVER_TOOLSETS)
+        ),
         max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
         model_parameters=as_object(merged.get("model_parameters")),
         agent_id=str(agent.get("id") or ""),
         agent_version=_integer(agent.get("version"), 0),
         max_retries=_optional_integer(limits.get("max_retries")),
+        retry_delay_seconds=_optional_number(limits.get("retry_delay_seconds")),
         timeout_seconds=_optional_number(limits.get("timeout_seconds")),
         subagents=tuple(
             _resolve_subagent(member) for member in as_objects(as_object(merged.get("multiagent")).get("agents"))
         ),
         permissions=as_object(merged.get("permissions")),
-        policies=_collect_policies(merged.get("tools")),
+        policies=_collect_policies(merged.get("tools"), merged.get(mcp.SERVER_TOOLSETS)),
     )
 
 
@@ -157,6 +162,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         environment=as_object(stored.get("environment")),
         mode=str(stored.get("mode") or "interactive"),
         max_retries=_optional_integer(stored.get("max_retries")),
+        retry_delay_seconds=_optional_number(stored.get("retry_delay_seconds")),
         timeout_seconds=_optional_number(stored.get("timeout_seconds")),
         projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
         if isinstance(projects, list)
@@ -270,14 +276,14 @@ def _split_tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
     return tuple(built_in), tuple(custom)
 
 
-def _collect_policies(tools: Json) -> dict[str, str]:
+def _collect_policies(tools: Json, server_toolsets: Json) -> dict[str, str]:
     """Collect the policies that the toolsets set explicitly, keyed by the rule that matches the tool.
 
-    `always_ask` for a whole MCP server is omitted: it is the default, and as a rule it would override the policies
-    of the server's individual tools.
+    `always_ask` for a whole MCP server or server-side toolset is omitted: it is the default, and as a rule it would
+    override the policies of the individual tools.
     """
     policies: dict[str, str] = {}
-    for tool in as_objects(tools):
+    for tool in [*as_objects(tools), *as_objects(server_toolsets)]:
         default_policy = _policy_type(tool.get("default_config"))
         tool_policies = {
             str(config.get("name")): policy
@@ -288,8 +294,8 @@ def _collect_policies(tools: Json) -> dict[str, str]:
             for name in BUILT_IN_TOOLS:
                 if (policy := tool_policies.get(name, default_policy)) is not None:
                     policies[TOOL_NAMES.get(name, name)] = policy
-        elif tool.get("type") == mcp.TOOLSET:
-            server = str(tool.get("mcp_server_name"))
+        elif tool.get("type") in {mcp.TOOLSET, None}:  # a server-side toolset has no type
+            server = str(tool.get("mcp_server_name") or tool.get("name"))
             policies |= {mcp.model_tool_name(server, name): policy for name, policy in tool_policies.items()}
             if default_policy == ALWAYS_ALLOW:
                 policies[f"{mcp.model_tool_name(server, '')}*"] = default_policy

@@ -12,11 +12,16 @@ SCRATCH_TREE: Final = "scratch"
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The id of the empty git tree."""
 HEAD: Final = "HEAD"
+COMMITTED_FILES: Final = "head"
+STAGED_FILES: Final = "index"
+"""The names of the trees with the files of the agent's commit and of its index, among a snapshot's bundles."""
 _READ_ONLY_TOOLS: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
 _DELIVERY_TOOLS: Final = frozenset({"merge_branch", "push_branch"})
 """The calls of steps that deliver. They use the snapshots of earlier turns, and not the working tree."""
 
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
+ChangeState = Literal["committed", "staged", "unstaged", "untracked"]
+CHANGE_STATES: Final[tuple[ChangeState, ...]] = ("committed", "staged", "unstaged", "untracked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ class Snapshot:
     omitted."""
     bundles: str | None = None
     """The id of a third git tree, with the git bundles in which the commits were exported from the environment, in
-    order. None: there are none."""
+    order. Beside them are the files of `HEAD` if that is not the base commit, and those of the agent's index if they
+    are not those of `HEAD`. None: there are none."""
 
     @property
     def head(self) -> str | None:
@@ -180,6 +186,15 @@ class FileChange:
         return self.added is None
 
 
+@dataclass(frozen=True, slots=True)
+class DiffSummary:
+    """The changed files of a diff."""
+
+    files: Sequence[FileChange]
+    states: Mapping[ChangeState, Sequence[FileChange]] | None
+    """The changes by their state in git, at the end of the diff. None: not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDiff:
     """The two snapshots of a tree that are compared. Git determines the changed files."""
@@ -199,10 +214,14 @@ class TreeDiff:
     new: StoredSnapshot | None
 
     @property
+    def base_tree(self) -> str:
+        """The id of the git tree that the session started from."""
+        return next((snapshot.base_tree for snapshot in (self.new, self.old) if snapshot is not None), EMPTY_TREE)
+
+    @property
     def tree_ids(self) -> tuple[str, str]:
         """The ids of the two git trees."""
-        base_tree = next((snapshot.base_tree for snapshot in (self.new, self.old) if snapshot is not None), EMPTY_TREE)
-        old, new = (base_tree if stored is None else stored.snapshot.tree for stored in (self.old, self.new))
+        old, new = (self.base_tree if stored is None else stored.snapshot.tree for stored in (self.old, self.new))
         return old, new
 
 

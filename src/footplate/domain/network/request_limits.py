@@ -35,6 +35,8 @@ class RequestLimits(BaseModel):
     """Size of a JSON body, except of one that carries messages."""
     message_bytes: int = Field(default=32 * MIB, ge=KIB)
     """Size of a JSON body that carries messages, and of one line of an imported transcript."""
+    trigger_bytes: int = Field(default=MIB, ge=KIB)
+    """Size of a delivery to a trigger."""
     transcript_bytes: int = Field(default=256 * MIB, ge=KIB)
     """Size of an imported transcript, which is buffered on disk while it arrives."""
     body_rate: int = Field(default=KIB, ge=1)

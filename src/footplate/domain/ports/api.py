@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditReads, AuditUnit
-from footplate.domain.files.snapshots import FileChange, TreeDiff
+from footplate.domain.files.snapshots import ChangeState, DiffSummary, TreeDiff
 from footplate.domain.files.uploaded_files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import LimitUnit
@@ -40,6 +40,7 @@ from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
+from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery, TriggerReads, TriggerUnit
 from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
 
 PlaybackAction = Literal["play", "pause", "next"]
@@ -123,10 +124,11 @@ class AcceptedInputs:
     cancelled_group: str | None = None
     """The batch whose remaining jobs are to be ended."""
     changed_deployment: str | None = None
-    """The deployment whose schedule the engine has to know."""
+    """The deployment whose schedule in Temporal has to be updated."""
     cancels_children: bool = False
     """Whether the turn that waits for children was interrupted or has ended, so they have to be cancelled."""
-    creates_session: bool = False
+    changes_feed: bool = False
+    """Whether the feed has a change that is not an event of the log, such as a new session."""
     ends_when_idle: bool = False
     """The session was created together with its task or ends when it is done, so there may be no further turn."""
 
@@ -197,6 +199,11 @@ class StepUnit(Protocol):
         `check` may refuse the step.
         """
 
+    async def open_terminal(self, principal: Principal, session_id: str) -> tuple[Step, AcceptedInputs]:
+        """Open the session's terminal for a person, with a step at the front of the queue, and record it in the audit
+        trail. If it is already open, or about to be opened, return that step.
+        """
+
     async def submit_result(
         self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
     ) -> tuple[Step, AcceptedInputs]:
@@ -237,6 +244,7 @@ class Reads(
     BatchReads,
     WebhookReads,
     DeploymentReads,
+    TriggerReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -281,6 +289,7 @@ class UnitOfWork(
     BatchUnit,
     WebhookUnit,
     DeploymentUnit,
+    TriggerUnit,
     Protocol,
 ):
     """One transaction of the API."""
@@ -294,6 +303,11 @@ class UnitOfWork(
         """The id of the stored response, if it is deleted once the client has received it."""
 
     async def store_response(self, response: StoredResponse) -> None: ...
+
+    async def process_trigger_delivery(
+        self, organisation: str, signed: SignedDelivery, *, check_context: CheckContext
+    ) -> tuple[TriggerDelivery, AcceptedInputs | None]:
+        """Act on a delivery to a trigger, unless it did before. A delivery that fails is recorded with its error."""
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
@@ -440,9 +454,11 @@ class Diffs(Protocol):
     async def find_diffs(self, principal: Principal, session_id: str, request: DiffRequest) -> Sequence[TreeDiff]:
         """Return the diff of each tree, in the order of the session's projects."""
 
-    async def list_changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
+    async def list_changes(self, diff: TreeDiff) -> DiffSummary: ...
 
-    def stream_patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def stream_patch(
+        self, diff: TreeDiff, state: ChangeState | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Stream a patch for `git apply`. It is generated on demand; leaving the context early cancels it."""
 
 

@@ -15,7 +15,7 @@ class Firing:
     """What happened at a time of a schedule."""
 
     is_current: bool = True
-    """Whether the engine's schedule is that of the deployment. Otherwise nothing was done."""
+    """Whether the schedule in Temporal is that of the deployment. Otherwise nothing was done."""
     run: DeploymentRun | None = None
     """None: nothing was done, or the run waits for an earlier one."""
     accepted: Sequence[AcceptedInputs] = ()
@@ -26,7 +26,7 @@ class FiringStore(Protocol):
     async def fire(
         self, organisation: str, deployment_id: str, scheduled_at: datetime, *, schedule: CronSchedule | None
     ) -> Firing:
-        """Start the run of a time of the schedule, unless there is one already. `schedule`: what the engine knows; None
+        """Start the run of a time of the schedule, unless there is one already. `schedule`: that of Temporal; None
         for a run that was buffered.
         """
 
@@ -37,10 +37,10 @@ class FiringStore(Protocol):
 class ScheduleStore(Protocol):
     async def load(self, deployment_id: str) -> ScheduleState | None: ...
     async def find_unapplied(self, limit: int) -> Sequence[str]:
-        """Return deployments whose latest change the engine does not know."""
+        """Return deployments whose latest revision Temporal does not have."""
 
     async def find_unchecked(self, limit: int) -> Sequence[str]:
-        """Return the deployments that were not compared with the engine for the longest time."""
+        """Return the deployments that were not compared with Temporal for the longest time."""
 
     async def mark_applied(self, state: ScheduleState) -> None:
-        """Record that the engine knows this state."""
+        """Record that Temporal has this state."""

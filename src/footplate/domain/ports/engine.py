@@ -27,6 +27,7 @@ from footplate.domain.network.command_network_access import Network
 from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.permissions import Layer
 from footplate.domain.ports.harness import Endpoint, Entry, Environment, FullOutput, Gate, Preview, SteerMessage
+from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
@@ -267,6 +268,11 @@ class OpenEnvironment(Environment, Protocol):
     @property
     def was_used(self) -> bool:
         """Whether any process was started in the environment."""
+
+    async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
+        """Start an interactive shell, or this command, on a terminal of its own. Raises `Permanent` if nothing bounds
+        what a person types there.
+        """
 
     def renew(self, deadline: float) -> None:
         """Extend the lifetime of commands to this time (CLOCK_BOOTTIME seconds)."""

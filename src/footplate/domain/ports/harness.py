@@ -12,10 +12,13 @@ from typing import Final, Literal, Protocol, runtime_checkable
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files.delivery import TurnDelivery
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Author
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.policy.permissions import Decision
 from footplate.domain.ports.child_sessions import ChildSessions
 from footplate.domain.ports.model_transport import ModelTransport
+from footplate.domain.projects.allowed_directories import CONTEXT_KEY
+from footplate.domain.projects.project import BASE_COMMITS_KEY, SUBDIRECTORY_KEY
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, PreviewType, Usage
 from footplate.domain.sessions.steps import ClaimedStep
@@ -254,6 +257,35 @@ class Gate(Protocol):
         """
 
 
+class RunningTerminal(Protocol):
+    """A program that runs on the session's terminal, as a harness sees it."""
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since a person typed or the program printed."""
+
+    @property
+    def was_used(self) -> bool:
+        """Whether a person has typed, or sent a size."""
+
+    @property
+    def recording(self) -> FullOutput:
+        """What was shown so far, in asciicast format."""
+
+    async def run_to_end(self) -> CommandResult:
+        """Relay keys and output until the program has ended."""
+
+    async def stop(self, reason: str, *, timed_out: bool = False) -> CommandResult:
+        """Kill the program, if it has not ended, and report to those who watch why. Can be called more than once."""
+
+
+class TurnTerminals(Protocol):
+    """Opens the session's terminal during a turn."""
+
+    async def open_terminal(self, terminal_id: str, *, command: str | None = None, note: str = "") -> RunningTerminal:
+        """Start an interactive shell, or type and run a command. `note` is shown first."""
+
+
 @dataclass(frozen=True, slots=True)
 class SteerMessage:
     """A `user.message` that joins the running turn instead of waiting for the next one."""
@@ -316,6 +348,8 @@ class TurnContext:
     cancelled when the worker's drain time is over."""
     context: JsonObject = field(default_factory=dict)
     """The `context` of the session and of this input, for tools and hooks."""
+    author: Author | None = None
+    """The principal who sent the input."""
     warm_process: WarmProcess | None = None
     """The process that this harness left running after the session's last turn, or prepared for this one, in the same
     environment. The conversation and the agent's configuration have not changed since. Use it or end it."""
@@ -343,6 +377,16 @@ class TurnContext:
     """None: the session cannot start others."""
     delivery: TurnDelivery | None = None
     """None: the step of the turn does not deliver."""
+    terminals: TurnTerminals | None = None
+    """None: the worker offers no terminals."""
+
+    @property
+    def caller_context(self) -> JsonObject:
+        """The context for custom tools, MCP servers and server-side tools: without the keys that choose the session's
+        files, which may contain a path of the worker.
+        """
+        own_keys = {CONTEXT_KEY, SUBDIRECTORY_KEY, BASE_COMMITS_KEY}
+        return {key: value for key, value in self.context.items() if key not in own_keys}
 
 
 class Harness(Protocol):

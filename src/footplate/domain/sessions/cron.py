@@ -1,33 +1,26 @@
 """Cron expressions with a time zone: which instants match, and in which minutes of UTC the engine has to ask.
 
 An expression has five fields: minute, hour, day of month, month and day of week. If both day fields are restricted, a
-day matches if one of them does, as in POSIX.
+day matches if one of them does, as in POSIX. The library cronsim parses them. It also finds the next time, but starts a
+time that clocks skip later, where ours leaves it out (docs/schedules.md).
 
 The engine has time zones too, but calculates wrong times on days on which clocks go back (docs/decisions/0028). So it
 gets the fields in UTC, for every offset of the time zone, and `matches` selects the right instants.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
+from cronsim import CronSim, CronSimError
+
 from footplate.domain.errors import InvalidRequest
 
 MAX_EXPRESSION: Final = 256
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS: Final[Sequence[tuple[str, int, int, Mapping[str, int]]]] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of month", 1, 31, {}),
-    ("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    ("day of week", 0, 7, {name: number for number, name in enumerate(_WEEKDAYS)}),
-)
-_PART: Final = re.compile(r"(\*|[a-z0-9]{1,3})(?:-([a-z0-9]{1,3}))?(?:/([0-9]{1,2}))?", re.IGNORECASE | re.ASCII)
+_FIELDS: Final = 5
 _MAX_DAYS_AHEAD: Final = 9 * 366
 """A day that only leap years have comes again within this time."""
 _OFFSET_DAYS: Final = 3 * 366
@@ -80,7 +73,7 @@ class CronSchedule:
                 help_text="Use a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`.",
             )
         if not self.find_times(datetime.now(UTC), 1):
-            raise _refuse("no month that it names has such a day, so it would never run")
+            raise _refuse("it has no time in the next nine years")
 
     def matches(self, at: datetime) -> bool:
         """Return whether the schedule runs in this minute. A time that clocks show twice matches once, unless the
@@ -153,35 +146,26 @@ def _widen_days(fields: _Fields) -> tuple[frozenset[int], frozenset[int], frozen
 @lru_cache(maxsize=1024)
 def _parse(expression: str) -> _Fields:
     texts = expression.split()
-    if len(texts) != len(_FIELDS) or len(expression) > MAX_EXPRESSION:
+    if len(texts) != _FIELDS or len(expression) > MAX_EXPRESSION:
         raise _refuse("it must have five fields: minute, hour, day of month, month and day of week")
-    minutes, hours, days, months, weekdays = (frozenset(_read_field(*pair)) for pair in enumerate(texts))
+    try:
+        parsed = CronSim(expression, datetime.now(UTC))
+    except CronSimError as error:
+        raise _refuse(f"the {str(error).removeprefix('Bad ')} is not valid") from error
+    weekdays = frozenset(each % 7 for each in parsed.weekdays if isinstance(each, int))
+    if min(parsed.days) < 1 or not all(isinstance(each, int) for each in parsed.weekdays):
+        raise _refuse("`L`, `W` and `#` are not supported")
     _, hour, day, _, weekday = (text.startswith("*") for text in texts)
-    return _Fields(minutes, hours, days, months, frozenset(each % 7 for each in weekdays), hour, day, weekday)
-
-
-def _read_field(number: int, text: str) -> Iterator[int]:
-    """Yield the numbers that a field names."""
-    name, low, high, _ = _FIELDS[number]
-    for part in text.split(","):
-        matched = _PART.fullmatch(part)
-        if matched is None or (matched[1] == "*" and matched[2] is not None):
-            raise _refuse(f"{part!r} is not a valid {name}")
-        first, last, step = matched.groups()
-        start = low if first == "*" else _read_number(first, number)
-        open_end = high if first == "*" or step is not None else start
-        end = open_end if last is None else _read_number(last, number)
-        if end < start or step in {"0", "00"}:
-            raise _refuse(f"{part!r} is not a valid {name}")
-        yield from range(start, end + 1, int(step or 1))
-
-
-def _read_number(text: str, field: int) -> int:
-    name, low, high, names = _FIELDS[field]
-    value = names.get(text.lower(), int(text) if text.isdecimal() else -1)
-    if not low <= value <= high:
-        raise _refuse(f"{text!r} is not a valid {name}, which is from {low} to {high}")
-    return value
+    return _Fields(
+        minutes=frozenset(parsed.minutes),
+        hours=frozenset(parsed.hours),
+        days=frozenset(parsed.days),
+        months=frozenset(parsed.months),
+        weekdays=weekdays,
+        any_hour=hour,
+        any_day=day,
+        any_weekday=weekday,
+    )
 
 
 def _refuse(reason: str) -> InvalidRequest:

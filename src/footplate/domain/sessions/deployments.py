@@ -212,15 +212,15 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """What the engine has to know about a deployment."""
+    """The state of a deployment from which its schedule in Temporal is built."""
 
     organisation: str
     deployment_id: str
     revision: int
     is_applied: bool
-    """Whether the engine was told about this revision."""
+    """Whether the schedule in Temporal has this revision."""
     schedule: CronSchedule | None
-    """None: the engine must not have a schedule, because the deployment has none or is archived."""
+    """None: there must be no schedule in Temporal, because the deployment has none or is archived."""
     catch_up_seconds: int
     is_paused: bool
 

@@ -175,8 +175,10 @@ def tool_result_for(
     return Event(AGENT_MCP_TOOL_RESULT, body)
 
 
-def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
-    return Event(AGENT_CUSTOM_TOOL_USE, {"name": name, "input": tool_input, "call_id": call_id})
+def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str, context: JsonObject | None = None) -> Event:
+    """`context` is that of the session and of the input, for the client that runs the call, as an extra field."""
+    body: JsonObject = {"name": name, "input": tool_input, "call_id": call_id}
+    return Event(AGENT_CUSTOM_TOOL_USE, {**body, "context": context} if context else body)
 
 
 def context_compacted() -> Event:

@@ -1,8 +1,8 @@
 """The feed of an organisation: the changes of its sessions that people and programs react to, in one order.
 
-A *change* is an event of a session, the creation or deletion of a session, or a change of a deployment. Its *position*
-in the feed is a number without gaps in the organisation. Each viewer receives only the changes of sessions and
-deployments that it can see when they are sent.
+A *change* is an event of a session, the creation, archiving or deletion of a session, or a change of a deployment. Its
+*position* in the feed is a number without gaps in the organisation. Each viewer receives only the changes of sessions
+and deployments that it can see when they are sent.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,13 @@ from typing import Final
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
-from footplate.domain.sessions import events
+from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.deployments import EVENT_PREFIXES
 from footplate.domain.sessions.events import Position
 
 SESSION_CREATED: Final = "session.created"
+SESSION_ARCHIVED: Final = "session.archived"
+"""Like the creation, it is a change without an event in the log."""
 LIMIT_REACHED: Final = "limit.reached"
 """A turn waits because of a limit. It is a change without an event in the log."""
 _STATUS_PREFIX: Final = "session.status_"
@@ -28,12 +30,14 @@ _TYPES: Final = frozenset(
         events.SESSION_ERROR,
         events.USER_TOOL_CONFIRMATION,
         events.AGENT_CUSTOM_TOOL_USE,
+        threads.CREATED,
+        threads.IDLE,
     }
 )
 
 
 def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
-    """Whether an event is in the feed. The triggers of migration 0025 decide the same."""
+    """Whether an event is in the feed. The triggers of migration 0035 decide the same."""
     return (
         event_type in _TYPES
         or event_type.startswith(_STATUS_PREFIX)

@@ -1,5 +1,6 @@
 r"""References to the results of earlier steps, such as `${steps.build.stdout}`, and conditions in CEL. A reference such
-as `${steps.work.sessions.first.text}` is to the result of one session of a parallel step.
+as `${steps.work.sessions.first.text}` is to the result of one session of a parallel step. In the steps of a trigger, a
+reference such as `${payload.repository.name}` is to a value of what was delivered (`triggers.py`).
 
 In a prompt, a reference is replaced by the text of the result. In a shell command, it must be a whole word outside of
 quotes, which the gate checks (`gate/shell/step_references.py`), and becomes one quoted word. A reference cannot be
@@ -24,6 +25,8 @@ MAX_CONDITION: Final = 2000
 _OPENING: Final = "${steps"
 _SESSION: Final = r"(?:sessions\.(" + NAME_PATTERN + r"|\d{1,3})\.)?"
 _REFERENCE: Final = re.compile(r"\$\{steps\.(" + NAME_PATTERN + r")\." + _SESSION + r"([a-z_]+)\}")
+PAYLOAD_OPENING: Final = "${payload"
+_PAYLOAD_REFERENCE: Final = re.compile(r"\$\{payload((?:\.[A-Za-z0-9_-]{1,100}){0,20})\}")
 _LIBRARY_PREFIX: Final = re.compile(r"^[A-Z_]+: (?:ERROR: <input>:[-\d]+:[-\d]+: )?")
 _NAME_IN_CONDITION: Final = re.compile(r"\bsteps\s*(?:\.\s*|\[\s*[\"'])(" + NAME_PATTERN + ")")
 
@@ -35,15 +38,21 @@ class Reference(NamedTuple):
     end: int
     session: str | None = None
     """The name of a session of a parallel step, or its index."""
+    path: str | None = None
+    """For a value of a payload: the keys and indexes that lead to it, separated by dots. Empty: the whole payload."""
 
     @property
     def text(self) -> str:
+        if self.path is not None:
+            return f"${{payload.{self.path}}}" if self.path else "${payload}"
         session = "" if self.session is None else f"sessions.{self.session}."
         return f"${{steps.{self.step}.{session}{self.field}}}"
 
 
-def find_references(text: str, *, where: str) -> list[Reference]:
-    """Return the references in a text. Raises `InvalidRequest` for one that is malformed; `where` names the field."""
+def find_references(text: str, *, where: str, with_payload: bool = False) -> list[Reference]:
+    """Return the references in a text. Raises `InvalidRequest` for one that is malformed; `where` names the field.
+    `with_payload`: also those to values of a payload, which are plain text in any other step.
+    """
     found = [Reference(match[1], match[3], match.start(), match.end(), match[2]) for match in _REFERENCE.finditer(text)]
     for reference in found:
         fields, noun = (FIELDS, "step") if reference.session is None else (SESSION_FIELDS, "session")
@@ -60,7 +69,22 @@ def find_references(text: str, *, where: str) -> list[Reference]:
             help_text="NAME has lower-case letters, digits and underscores. FIELD is one of " + ", ".join(FIELDS) + ". "
             "For a session of a parallel step, write ${steps.NAME.sessions.SESSION.FIELD}.",
         )
-    return found
+    return sorted([*found, *_find_payload_references(text, where)], key=_start_of) if with_payload else found
+
+
+def _find_payload_references(text: str, where: str) -> list[Reference]:
+    matches = [*_PAYLOAD_REFERENCE.finditer(text)]
+    if text.count(PAYLOAD_OPENING) != len(matches):
+        raise InvalidRequest(
+            f"{where}: a reference to the payload must have the form ${{payload.KEY}} or ${{payload.KEY.KEY}}",
+            field=where,
+            help_text="KEY is a key of an object, with letters, digits, `_` and `-`, or an index of a list from 0.",
+        )
+    return [Reference("", "", match.start(), match.end(), path=match[1].removeprefix(".")) for match in matches]
+
+
+def _start_of(reference: Reference) -> int:
+    return reference.start
 
 
 def find_session(sessions: Sequence[JsonObject], wanted: str) -> JsonObject | None:
@@ -70,14 +94,14 @@ def find_session(sessions: Sequence[JsonObject], wanted: str) -> JsonObject | No
     return next((session for session in reversed(sessions) if session.get("name") == wanted), None)
 
 
-def replace_references(text: str, value_of: Callable[[Reference], str]) -> str:
+def replace_references(text: str, value_of: Callable[[Reference], str], *, with_payload: bool = False) -> str:
     """Replace each reference by its value. References in a value are not replaced."""
-    return "".join(_replaced_parts(text, value_of))
+    return "".join(_replaced_parts(text, value_of, with_payload))
 
 
-def _replaced_parts(text: str, value_of: Callable[[Reference], str]) -> Iterator[str]:
+def _replaced_parts(text: str, value_of: Callable[[Reference], str], with_payload: bool) -> Iterator[str]:  # noqa: FBT001
     end = 0
-    for reference in find_references(text, where="step"):
+    for reference in find_references(text, where="step", with_payload=with_payload):
         yield text[end : reference.start]
         yield value_of(reference)
         end = reference.end
@@ -90,38 +114,48 @@ def names_in_condition(expression: str) -> set[str]:
 
 
 @cache
-def _environment() -> "cel.Env":
+def _environment(variable: str) -> "cel.Env":
     from cel_expr_python import cel
 
-    return cel.NewEnv(variables={"steps": cel.Type.DYN})
+    return cel.NewEnv(variables={variable: cel.Type.DYN})
 
 
-def check_condition(expression: str, *, where: str) -> None:
-    """Raise `InvalidRequest` if a condition is not valid."""
+def check_condition(expression: str, *, where: str, variable: str = "steps") -> None:
+    """Raise `InvalidRequest` if a condition is not valid. `variable`: `steps`, or `payload` for one of a trigger."""
     try:
-        _environment().compile(expression)
+        _environment(variable).compile(expression)
     except RuntimeError as error:
         raise InvalidRequest(
             f"{where}: not a valid CEL expression: {_first_line(error)}",
             field=where,
-            help_text='For example: steps.build.exit_code == 0 && steps.test.status == "completed"',
+            help_text=f"For example: {_EXAMPLES[variable]}",
         ) from error
 
 
-def evaluate_condition(expression: str, results: Mapping[str, JsonObject]) -> bool:
+def evaluate_condition(expression: str, results: Mapping[str, Json], *, variable: str = "steps") -> bool:
     """Evaluate a condition. Raises `Permanent` if it has no value, or one that is neither true nor false."""
     try:
-        data: dict[str, Json] = {"steps": {**results}}
-        value = _environment().compile(expression).eval(data=data)
+        data: dict[str, Json] = {variable: {**results}}
+        value = _environment(variable).compile(expression).eval(data=data)
         found = value.value()
-    except RuntimeError as error:
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:
         raise Permanent(f"The condition {expression!r} cannot be evaluated: {_first_line(error)}") from error
     if not isinstance(found, bool):
         raise Permanent(
             f"The condition {expression!r} is neither true nor false, but {str(found)[:200]!r}.",
-            help_text="A step that has not run has no result. Use has(steps.NAME) to test for it.",
+            help_text=_ABSENCE_HELP[variable],
         )
     return found
+
+
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "steps": 'steps.build.exit_code == 0 && steps.test.status == "completed"',
+    "payload": 'payload.action == "opened" && has(payload.pull_request)',
+}
+_ABSENCE_HELP: Final[Mapping[str, str]] = {
+    "steps": "A step that has not run has no result. Use has(steps.NAME) to test for it.",
+    "payload": "Use has(payload.KEY) to test for a value that may be missing.",
+}
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,9 @@
 """The steps of a session's queue: what each one does, its states, and what happens after it fails.
 
 A step is a prompt for the agent, a shell command, work that a client does elsewhere (`external`), a group of child
-sessions (`parallel`), or a delivery of the session's work to a branch (`merge`, `push`). Steps run one at a time, in
-the order of the queue, each as a turn. A message that is sent as an event is a step too.
+sessions (`parallel`), a delivery of the session's work to a branch (`merge`, `push`), or a shell for a person
+(`terminal`). Steps run one at a time, in the order of the queue, each as a turn. A message that is sent as an event is
+a step too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,8 @@ class StepKind(StrEnum):
     """The session's work is merged into a branch of its project."""
     PUSH = "push"
     """The session's work is pushed to its project as a branch."""
+    TERMINAL = "terminal"
+    """A person works in a shell on the session's terminal, until it is closed."""
 
 
 class StepState(StrEnum):
@@ -93,6 +96,7 @@ HARNESSES: Final[Mapping[StepKind, str]] = {
     StepKind.PARALLEL: "parallel",
     StepKind.MERGE: "delivery",
     StepKind.PUSH: "delivery",
+    StepKind.TERMINAL: "terminal",
 }
 """The harness that runs a step, if it is not the agent's."""
 
@@ -119,6 +123,8 @@ class StepDefinition:
     """The child sessions of a parallel step."""
     delivery: "StepDelivery | None" = None
     """What a merge or push step delivers."""
+    in_terminal: bool = False
+    """Whether a command runs on the session's terminal, where people see it and can type."""
     is_literal: bool = False
     """Whether `${steps.…}` in its texts is no reference: the texts come from a model, or have results in them."""
     ends_session: bool = False
@@ -127,10 +133,20 @@ class StepDefinition:
     """Whether the step is the check of a parallel step, whose output is not the result of the session."""
     retry_of: str | None = None
     """The id of the step that it repeats."""
+    payload_values: Mapping[str, str] | None = None
+    """For a step that a trigger has added: the values of its references to the payload, by path."""
 
     @property
     def requests(self) -> "tuple[ChildRequest, ...]":
         return () if self.parallel is None else self.parallel.sessions
+
+    @property
+    def reference_texts(self) -> list[str]:
+        """The texts in which references are replaced when the step starts."""
+        message = self.delivery.message if self.delivery is not None else None
+        blocks = [block.get("text") for block in self.content]
+        texts = [self.command, self.instructions, message, *blocks, *(request.text for request in self.requests)]
+        return [] if self.is_literal else [text for text in texts if isinstance(text, str) and text]
 
     @property
     def contents(self) -> list[Sequence[JsonObject]]:
@@ -146,6 +162,7 @@ class StepDefinition:
             StepKind.SHELL: {"command": self.command},
             StepKind.EXTERNAL: {"instructions": self.instructions},
             StepKind.PARALLEL: {} if self.parallel is None else self.parallel.dump(),
+            StepKind.TERMINAL: {},
         }
         if self.delivery is not None:
             fields[self.kind] = self.delivery.dump(self.kind)
@@ -156,15 +173,17 @@ class StepDefinition:
             "max_attempts": self.max_attempts,
             "timeout_seconds": self.timeout_seconds,
             "ends_session": self.ends_session,
+            **({"terminal": True} if self.in_terminal else {}),
             **({"is_literal": True} if self.is_literal else {}),
             **({"is_check": True} if self.is_check else {}),
             **({} if self.retry_of is None else {"retry_of": self.retry_of}),
+            **({} if self.payload_values is None else {"payload_values": {**self.payload_values}}),
         }
 
     @classmethod
     def load(cls, kind: str, name: str | None, stored: Mapping[str, Json]) -> "StepDefinition":
         condition, timeout = stored.get("condition"), stored.get("timeout_seconds")
-        attempts = stored.get("max_attempts")
+        attempts, values = stored.get("max_attempts"), stored.get("payload_values")
         return cls(
             kind=StepKind(kind),
             name=name,
@@ -178,9 +197,11 @@ class StepDefinition:
             parallel=ParallelSessions.load(stored) if kind == StepKind.PARALLEL else None,
             delivery=StepDelivery.load(StepKind(kind), stored) if kind in BRANCH_FIELDS else None,
             ends_session=stored.get("ends_session") is True,
+            in_terminal=stored.get("terminal") is True,
             is_literal=stored.get("is_literal") is True,
             is_check=stored.get("is_check") is True,
             retry_of=_text_or_none(stored.get("retry_of")),
+            payload_values={key: str(value) for key, value in values.items()} if isinstance(values, dict) else None,
         )
 
 
@@ -297,6 +318,7 @@ def _text_or_none(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 
+TERMINAL: Final = StepDefinition(kind=StepKind.TERMINAL, on_failure=OnFailure.CONTINUE)
 MESSAGE: Final = StepDefinition(kind=StepKind.PROMPT, on_failure=OnFailure.CONTINUE)
 """The definition of a message that was sent as an event. Its content is in the event."""
 
@@ -345,6 +367,8 @@ def check_retry(step: Step, retried_as: str | None) -> None:
             f"Step {step.id!r} is a message that was sent as an event, and cannot be repeated.",
             help_text="Send the message again.",
         )
+    if step.definition.kind is StepKind.TERMINAL:
+        raise InvalidRequest(f"Step {step.id!r} is a terminal, and cannot be repeated.", help_text="Open another one.")
     if step.state not in {StepState.FAILED, StepState.CANCELLED}:
         raise Conflict(
             f"Step {step.id!r} cannot be repeated, because it is {step.state}.",

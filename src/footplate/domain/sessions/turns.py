@@ -121,6 +121,8 @@ class Session:
     metadata: dict[str, str]
     context: JsonObject
     usage: Usage
+    last_interaction_at: datetime | None = None
+    """When the last response of a model arrived."""
     active_seconds: float
     created_at: datetime
     updated_at: datetime
@@ -149,6 +151,8 @@ class Session:
     """The session that started it."""
     deployment_id: str | None = None
     """The deployment whose run created it."""
+    conversation_id: str | None = None
+    """The harness's own id of the conversation. None: it has none, or no turn has run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,9 @@ class Turn:
     first_seq: int
     config: JsonObject
     usage: Usage
+    tools: Mapping[str, tuple[int, int, float]] = field(default_factory=dict)
+    """The calls, failed calls and seconds by tool. Set when the turn ends."""
+    last_interaction_at: datetime | None = None
     result: JsonObject
     created_at: datetime
     started_at: datetime | None
@@ -196,6 +203,11 @@ class TurnOutcome:
     """The turn completed, but what it ran did not succeed: a command, or work that a client did."""
     may_retry: bool = True
     """Whether repeating a failed step could help. Not after a denial, or an error of the request itself."""
+    commit: str | None = None
+    """The commit that is checked out in the working directory. The engine adds it. None: there is none, or it is not
+    known."""
+    commits: Mapping[str, str] = field(default_factory=dict)
+    """The same for each project, by its id."""
 
     @property
     def stop_reason(self) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Final
 
 from footplate.domain.json import Json, JsonObject, as_object
 from footplate.domain.organisations.webhooks import WebhookEndpoint
-from footplate.domain.sessions import batches, deployments, events, feed, steps
+from footplate.domain.sessions import batches, deployments, events, feed, steps, threads
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.feed import FeedChange
 
@@ -17,6 +17,7 @@ TEST: Final = "webhook.test"
 STATUS_IDLED: Final = "session.status_idled"
 REQUIRES_ACTION: Final = "session.requires_action"
 RUN_STARTED: Final = "session.status_run_started"
+THREAD_IDLED: Final = "session.thread_idled"
 APPROVAL_REQUESTED: Final = "approval.requested"
 APPROVAL_DECIDED: Final = "approval.decided"
 QUESTION_ASKED: Final = "question.asked"
@@ -25,12 +26,15 @@ CUSTOM_TOOL_CALLED: Final = "custom_tool.called"
 DESCRIPTIONS: Final = {
     feed.SESSION_CREATED: "was created",
     events.SESSION_UPDATED: "was updated",
+    feed.SESSION_ARCHIVED: "was archived",
     events.SESSION_DELETED: "was deleted",
     RUN_STARTED: "started to work",
     STATUS_IDLED: "is idle",
     REQUIRES_ACTION: "waits for you",
     events.STATUS_RESCHEDULED: "waits for another attempt",
     events.STATUS_TERMINATED: "has ended",
+    threads.CREATED: "started a subagent",
+    THREAD_IDLED: "has an idle subagent",
     events.SESSION_ERROR: "had an error",
     APPROVAL_REQUESTED: "needs approval",
     APPROVAL_DECIDED: "got a decision on a call",
@@ -60,6 +64,7 @@ _WORKSPACE: Final = "default"
 """The reference API divides organisations into workspaces. An organisation of Footplate has one."""
 _TYPES: Final = {
     events.STATUS_RUNNING: RUN_STARTED,
+    threads.IDLE: THREAD_IDLED,
     events.USER_TOOL_CONFIRMATION: APPROVAL_DECIDED,
     events.AGENT_TOOL_USE: APPROVAL_REQUESTED,
     events.AGENT_MCP_TOOL_USE: APPROVAL_REQUESTED,

@@ -1,4 +1,4 @@
-"""Brings the schedules in Temporal in line with the deployments, and starts the runs of their times.
+"""Updates the schedules in Temporal after changes of deployments, and starts the runs of their times.
 
 The row of a deployment is the truth. After each change of a row, `apply` creates, changes or deletes the schedule. The
 sweep repeats what was not applied, and compares some schedules in each round, so a schedule that Temporal has lost, or
@@ -8,7 +8,6 @@ Temporal starts a workflow for each minute in UTC that may be a time of the sche
 ended. Minutes that do not match are ignored, and the store decides what happens at the others.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -41,6 +40,7 @@ from footplate.domain.ports.deployments import FiringStore, ScheduleStore
 from footplate.domain.ports.engine import Chore
 from footplate.domain.sessions.cron import CronSchedule, UtcCalendar
 from footplate.domain.sessions.deployments import ScheduleState
+from footplate.engine.bounded_concurrency import call_for_each
 from footplate.engine.temporal.workflows import FIRE_DEPLOYMENT, DeploymentWorkflow, ScheduledDeployment
 
 log = structlog.get_logger(__name__)
@@ -72,13 +72,13 @@ class DeploymentSchedules(Chore):
         self._store = store
 
     async def apply(self, deployment_id: str) -> None:
-        """Bring the schedule in Temporal in line with a deployment that has changed."""
+        """Update the schedule in Temporal of a deployment that has changed."""
         state = await self._store.load(deployment_id)
         if state is not None and not state.is_applied:
             await self._apply(state)
 
     async def repair(self, organisation: str, deployment_id: str) -> None:
-        """Bring a schedule that fired in line with its deployment. Deletes it if there is no such deployment."""
+        """Update a schedule that has fired from its deployment. Deletes it if there is no such deployment."""
         state = await self._store.load(deployment_id)
         if state is None:
             await self._delete(self._client.get_schedule_handle(schedule_id(organisation, deployment_id)))
@@ -87,8 +87,10 @@ class DeploymentSchedules(Chore):
 
     async def run(self) -> None:
         """Apply what was not applied, and compare some schedules with Temporal."""
-        await _for_each(await self._store.find_unapplied(_MAX_APPLIED), self._apply_or_log)
-        await _for_each(await self._store.find_unchecked(_MAX_CHECKED), self._check_or_log)
+        unapplied = await self._store.find_unapplied(_MAX_APPLIED)
+        await call_for_each(unapplied, self._apply_or_log, concurrency=_CONCURRENCY)
+        unchecked = await self._store.find_unchecked(_MAX_CHECKED)
+        await call_for_each(unchecked, self._check_or_log, concurrency=_CONCURRENCY)
 
     async def _apply_or_log(self, deployment_id: str) -> None:
         try:
@@ -263,13 +265,3 @@ def _to_spec(calendar: UtcCalendar) -> ScheduleCalendarSpec:
         month=to_ranges(calendar.months),
         day_of_week=to_ranges(calendar.weekdays),
     )
-
-
-async def _for_each(deployment_ids: Sequence[str], act: Callable[[str], Awaitable[None]]) -> None:
-    remaining = iter(deployment_ids)
-
-    async def act_on_next() -> None:
-        for deployment_id in remaining:
-            await act(deployment_id)
-
-    await asyncio.gather(*(act_on_next() for _ in range(_CONCURRENCY)))

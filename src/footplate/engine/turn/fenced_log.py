@@ -63,6 +63,16 @@ class FencedLog:
             )
             self.files.mark_committed(snapshots)
 
+    async def store_files(self) -> None:
+        """Store the files as they are now, between two events, because a person may work for hours in one call."""
+        if self.files is None:
+            return
+        async with self.files.lock:
+            snapshots, outputs = await self.files.take_snapshots(), await self.files.collect_outputs()
+            if snapshots or outputs is not None:
+                await self.files.commit_outputs(lambda changes: self._append((), (), None, snapshots, changes), outputs)
+                self.files.mark_committed(snapshots)
+
     async def _append(
         self,
         events: Sequence[Event],

@@ -6,8 +6,9 @@ the log. Outputs are collected at the same times, except before the first call.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Self, TypeVar
 
 import stamina
@@ -35,7 +36,10 @@ from footplate.domain.ports.engine import (
     Trees,
     TurnStore,
 )
+from footplate.domain.projects.allowed_directories import CONTEXT_KEY
+from footplate.domain.projects.project import SessionProject
 from footplate.domain.sessions.events import TOOL_RESULTS, TOOL_USES, Event
+from footplate.domain.sessions.turns import TurnOutcome
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +47,7 @@ T = TypeVar("T")
 
 _APPLY_SECONDS: Final = 300.0
 _MAX_REASON_CHARACTERS: Final = 500
+_COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _UPLOAD_TIMEOUT: Final = 30.0
 """Seconds to wait for an object store that does not respond, rather than lose a call's result."""
 
@@ -99,6 +104,20 @@ class _TurnProgress:
         return event.type in TOOL_RESULTS and call_id not in self.read_only_calls
 
 
+def with_commits(
+    outcome: TurnOutcome,
+    projects: Sequence[SessionProject],
+    snapshots: Mapping[str, StoredSnapshot],
+    directory_commit: str | None = None,
+) -> TurnOutcome:
+    """Add the agent's commit in each project, as of these snapshots. Without a snapshot, it is the base commit."""
+    heads = {tree: stored.snapshot.head for tree, stored in snapshots.items()}
+    commits = {project.id: heads.get(project.id) or project.base_commit for project in projects}
+    known = {project_id: commit for project_id, commit in commits.items() if commit is not None}
+    first = known.get(projects[0].id) if projects else directory_commit
+    return replace(outcome, commit=first, commits=known) if first or known else outcome
+
+
 class TurnFiles:
     def __init__(
         self,
@@ -118,6 +137,8 @@ class TurnFiles:
         self._progress = _TurnProgress.from_claim(claim)
         self._collected: dict[str, CollectedCommits] = {}
         """The agent's own commits, collected at the end of the turn."""
+        self._directory_commit: str | None = None
+        """The commit that is checked out in the user's directory at the end of the turn."""
         self._output_directories = output_directories
         self._output_collector: OutputCollector | None = None
         self._are_outputs_published = claim.files.outputs.is_published
@@ -219,10 +240,13 @@ class TurnFiles:
                 self._trees.consolidate_packs_later(trees[snapshot.tree], files)
 
     async def collect_commits(self, *, max_seconds: float | None = None) -> None:
-        """Collect the agent's own commits with a program inside the environment, which must still be open.
+        """Collect the agent's own commits with a program inside the environment, which must still be open. In a user's
+        directory, only read which commit is checked out.
 
         If that fails or takes longer than `max_seconds` seconds, it is only logged. The files are stored in any case.
         """
+        if CONTEXT_KEY in self._claim.context and self.may_have_changed:
+            await self._read_directory_commit()
         if self._trees is None or not self._progress.has_write_call:
             return
         for name, inside_path in self._environment.inside_paths.items():
@@ -238,6 +262,21 @@ class TurnFiles:
                 )
             except Exception:  # the turn is complete and is not retried for this
                 log.exception("the agent's commits could not be collected", action="turn.no_commits", tree=name)
+
+    async def _read_directory_commit(self) -> None:
+        argv = ["git", "-C", self._environment.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}"]
+        try:
+            result = await self._environment.run(argv, timeout=RESCUE_SECONDS)
+        except (FootplateError, OSError) as error:
+            log.warning("the commit of the directory could not be read", action="turn.no_commit", reason=str(error))
+            return
+        text = result.stdout.decode("ascii", "replace").strip()
+        self._directory_commit = text if result.exit_code == 0 and _COMMIT_ID.fullmatch(text) else None
+
+    def record_commits(self, outcome: TurnOutcome, final_snapshots: Sequence[TreeSnapshot]) -> TurnOutcome:
+        """Add the commits that are checked out at the end of the turn to its outcome."""
+        snapshots = {**self._last, **{found.tree: found.stored for found in final_snapshots}}
+        return with_commits(outcome, self._claim.config.projects, snapshots, self._directory_commit)
 
     @property
     def may_have_changed(self) -> bool:

@@ -38,6 +38,7 @@ from footplate.domain.ports.engine import (
     Waker,
 )
 from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
+from footplate.domain.ports.terminals import TerminalChannels
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.projects.write_leases import WriteLeases
 from footplate.domain.sessions.steps import StepKind
@@ -50,13 +51,14 @@ from footplate.engine.turn.base_commits import fix_base_commits, load_instructio
 from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.directory_lock import exclusive_directory
 from footplate.engine.turn.fenced_log import FencedLog
-from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles
+from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles, with_commits
 from footplate.engine.turn.held_approvals import TurnHeldApprovals
 from footplate.engine.turn.interrupts_and_steering import ControlInputs
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.engine.turn.step_content import prepare_step_content
 from footplate.engine.turn.step_delivery import create_step_delivery
 from footplate.engine.turn.telemetry import TurnTelemetry
+from footplate.engine.turn.terminals import SessionTerminals
 from footplate.engine.turn.timeout import TurnTimeout
 from footplate.engine.turn_resources import TurnResources, open_turn_resources
 from footplate.engine.wake_sessions import wake_sessions
@@ -67,6 +69,7 @@ from footplate.engine.worker_lease import HeldTurn, WorkerLease
 log = structlog.get_logger(__name__)
 
 _RETRY_AFTER_LOSS: Final = 0.5
+_MIN_RETRY_WAIT: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,8 @@ class TurnServices:
     """Set if `children` is."""
     delivery: DeliveryService | None = None
     """None: steps cannot deliver."""
+    terminal_channels: TerminalChannels | None = None
+    """None: sessions have no terminals."""
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -395,14 +400,22 @@ class _Turn:
             resolve_attachments=hooks.resolve_attachments,
             resolve_steering=hooks.resolve_steering,
             context=claim.context,
+            author=claim.author,
             endpoints=resources.models.endpoints,
             project_instructions=instructions,
             warm_process=warm_process,
             keep_warm=self._keep_warm,
             children=self._children,
             delivery=create_step_delivery(self._services.delivery, claim, step_content),
+            terminals=self._create_terminals(resources),
         )
         return context, hooks
+
+    def _create_terminals(self, resources: TurnResources) -> SessionTerminals | None:
+        channels = self._services.terminal_channels
+        if channels is None:
+            return None
+        return SessionTerminals(channels, self._claim, resources.environment, self._log.store_files)
 
     def _create_children(self) -> TurnChildren | None:
         services = self._services
@@ -462,7 +475,9 @@ class _Turn:
         finish, claim, files = self._services.turns.finish, self._claim, self._log.files
         if files is None:  # the turn ends before it has files: what an earlier attempt left is published
             outputs = None if claim.files.outputs.is_published else OutputChanges(omitted=None)
+            outcome = with_commits(outcome, claim.config.projects, claim.files.snapshots)
             return await finish(claim, outcome, (), outputs)
+        outcome = files.record_commits(outcome, self._final_snapshots)
         return await files.commit_outputs(
             lambda changes: finish(claim, outcome, self._final_snapshots, changes),
             files.outputs_to_publish(self._final_outputs),
@@ -485,8 +500,9 @@ class _Turn:
         except Fenced as error:
             return _retry_lost_turn(error)
         self._telemetry.record_retry(error_type)
-        wait = min(limits.retry_wait * 2**claim.failures, limits.max_retry_wait)
-        wait = max(wait, retry_after or 0.0)
+        first_wait = limits.retry_wait if claim.config.retry_delay_seconds is None else claim.config.retry_delay_seconds
+        wait = min(first_wait * 2**claim.failures, max(limits.max_retry_wait, first_wait))
+        wait = max(wait, retry_after or 0.0, _MIN_RETRY_WAIT)
         if claim.remaining_seconds is not None:
             # Not longer than the turn's remaining time: the next attempt then reports the timeout.
             wait = min(wait, max(claim.remaining_seconds - self._elapsed, 0.01))

@@ -1,4 +1,4 @@
-"""Builds the input of a turn from a step: replaces the references to results of earlier steps."""
+"""Builds the input of a turn from a step: replaces the references to results of earlier steps and to a payload."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -40,6 +40,7 @@ class _StepText:
         self._step = step
         self._store = store
         self._values: dict[str, str] = {}
+        self._payload = step.definition.payload_values
 
     async def build_content(self) -> Sequence[JsonObject]:
         definition = self._step.definition
@@ -63,7 +64,7 @@ class _StepText:
 
     async def _replace_in_command(self, command: str) -> str:
         await self._load_values(command)
-        return substitute_references(command, self._value_of)
+        return substitute_references(command, self._value_of, with_payload=self._payload is not None)
 
     async def _replace_in_block(self, block: JsonObject) -> JsonObject:
         text = block.get("text")
@@ -71,17 +72,20 @@ class _StepText:
 
     async def _replace(self, text: str) -> str:
         await self._load_values(text)
-        return step_references.replace_references(text, self._value_of)
+        return step_references.replace_references(text, self._value_of, with_payload=self._payload is not None)
 
     def _value_of(self, reference: Reference) -> str:
         return self._values[reference.text]
 
     async def _load_values(self, text: str) -> None:
-        for reference in step_references.find_references(text, where="step"):
+        found = step_references.find_references(text, where="step", with_payload=self._payload is not None)
+        for reference in found:
             if reference.text not in self._values:
                 self._values[reference.text] = await self._load_value(reference)
 
     async def _load_value(self, reference: Reference) -> str:
+        if reference.path is not None:
+            return self._payload_value(reference)
         found = self._step.results.get(reference.step)
         if found is None or found.turn_id is None:
             raise Permanent(
@@ -98,6 +102,15 @@ class _StepText:
                 help_text="Write the result to a file in the earlier step, and read the file in this one.",
             )
         return data.decode("utf-8", "replace")
+
+    def _payload_value(self, reference: Reference) -> str:
+        value = (self._payload or {}).get(reference.path or "")
+        if value is None:
+            raise Permanent(
+                f"{reference.text} was added after the delivery, so the step does not have its value.",
+                help_text="Use a reference that the step had when the trigger added it.",
+            )
+        return value
 
 
 def _find_result(reference: Reference, fields: JsonObject) -> JsonObject:

@@ -5,10 +5,10 @@ A delivery is a row before it is sent, and the result is recorded after the resp
 the delivery is sent again with the same id, so each arrives at least once.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import orjson
@@ -28,6 +28,7 @@ from footplate.domain.organisations.webhooks import (
 from footplate.domain.ports.webhooks import ChangeReader, WebhookStore
 from footplate.domain.sessions import webhook_events
 from footplate.domain.sessions.feed import FeedChange, FeedViewer
+from footplate.engine.bounded_concurrency import call_for_each
 from footplate.engine.webhooks.http_sender import WebhookSender
 
 log = structlog.get_logger(__name__)
@@ -73,7 +74,7 @@ class WebhookRunner:
             # Again, so that a delivery that was requested after a rotation is not signed with the old secret.
             if (target := await self._load_target(organisation, endpoint_id)) is None:
                 return None
-            await self._send_all(target, due)
+            await call_for_each(due, partial(self._send, target), concurrency=_CONCURRENCY)
             if time.monotonic() > deadline:
                 return 0.0
 
@@ -102,17 +103,6 @@ class WebhookRunner:
             new = [delivery for change in page for delivery in _build_deliveries(target, change)]
             await self._store.create_deliveries(target.endpoint.id, after=position, position=end, deliveries=new)
             position, pending = end, pending + len(new)
-
-    async def _send_all(self, target: WebhookTarget, due: Sequence[PendingDelivery]) -> None:
-        slots = asyncio.Semaphore(_CONCURRENCY)
-
-        async def send(pending: PendingDelivery) -> None:
-            async with slots:
-                await self._send(target, pending)
-
-        results = await asyncio.gather(*(send(pending) for pending in due), return_exceptions=True)
-        for error in (result for result in results if result is not None):
-            raise error
 
     async def _send(self, target: WebhookTarget, pending: PendingDelivery) -> None:
         delivery = pending.delivery

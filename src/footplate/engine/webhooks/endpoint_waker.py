@@ -16,6 +16,7 @@ import structlog
 from footplate.domain.errors import FootplateError
 from footplate.domain.ports.engine import Chore
 from footplate.domain.ports.webhooks import WebhookNotifier, WebhookStore
+from footplate.engine.bounded_concurrency import call_for_each
 
 log = structlog.get_logger(__name__)
 
@@ -104,18 +105,15 @@ class EndpointWaker(Chore, WebhookNotifier):
     async def _signal_all(
         self, endpoints: Iterable[tuple[str, str]], signal: Callable[[str, str], Awaitable[None]]
     ) -> None:
-        remaining = iter(endpoints)
+        async def signal_or_log(endpoint: tuple[str, str]) -> None:
+            try:
+                await signal(*endpoint)
+            except FootplateError as error:
+                log.warning(
+                    "a webhook endpoint could not be woken; the sweep wakes it",
+                    action="webhook.not_woken",
+                    endpoint=endpoint[1],
+                    reason=error.message,
+                )
 
-        async def signal_next() -> None:
-            for organisation, endpoint_id in remaining:
-                try:
-                    await signal(organisation, endpoint_id)
-                except FootplateError as error:
-                    log.warning(
-                        "a webhook endpoint could not be woken; the sweep wakes it",
-                        action="webhook.not_woken",
-                        endpoint=endpoint_id,
-                        reason=error.message,
-                    )
-
-        await asyncio.gather(*(signal_next() for _ in range(_CONCURRENCY)))
+        await call_for_each(endpoints, signal_or_log, concurrency=_CONCURRENCY)

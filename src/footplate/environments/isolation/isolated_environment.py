@@ -25,6 +25,7 @@ import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo
+from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.environments.base_environment import DEFAULT_GRACE, BaseEnvironment
 from footplate.environments.isolation import file_access, working_tree_paths
 from footplate.environments.isolation.cgroups import Cgroup
@@ -43,6 +44,7 @@ from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.leases import Lease
 from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
+from footplate.environments.processes.pty_process import PtyProcess
 from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 
 log = structlog.get_logger(__name__)
@@ -142,6 +144,7 @@ class EnclosedEnvironment(BaseEnvironment):
         self._watchers: list[asyncio.Task[None]] = []
         self._may_write = True
         self._disk_limit_exceeded = False
+        self._terminals: list[PtyProcess] = []
 
     @property
     def trees(self) -> Mapping[str, Path]:
@@ -193,6 +196,20 @@ class EnclosedEnvironment(BaseEnvironment):
             result = _killed_result(started_at)
         return await self._add_limit_reasons(result)
 
+    async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
+        spawner = await self._ensure_spawner()
+        terminal = await PtyProcess.start(
+            spawner,
+            command,
+            dialect=await self._detect_dialect(spawner),
+            cwd=self._working_directory,
+            env=self._env,
+            size=size,
+            output_limit=self._output_limit,
+        )
+        self._terminals.append(terminal)
+        return terminal
+
     async def read(self, path: str) -> bytes:
         with _as_file_error(path):
             return await file_access.read_file(await self._ensure_spawner(), self._root, self._absolute_path(path))
@@ -214,6 +231,8 @@ class EnclosedEnvironment(BaseEnvironment):
     async def _release_resources(self) -> bool:
         await self._stop_watching()
         clean = await super()._release_resources()
+        for terminal in self._terminals:
+            terminal.close()
         if self._enclosure is not None:
             self._enclosure.disconnect()
         if self._sockets is not None:

@@ -101,11 +101,14 @@ class Spawner:
         env: Mapping[str, str],
         fds: Mapping[int, int],
         limits: Mapping[str, int] | None = None,
+        terminal: bool = False,
     ) -> SpawnedCommand:
         """Starts a command. `fds` maps a descriptor number in the command to one of the caller, who still has to close
-        it. `limits` uses the names of the `resource` module.
+        it. `limits` uses the names of the `resource` module. `terminal`: descriptor 0 becomes its controlling terminal.
         """
         message: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
+        if terminal:
+            message["terminal"] = True
         return await self.request({**message, "limits": dict(limits)} if limits else message, fds)
 
     async def request(self, message: dict[str, Any], fds: Mapping[int, int]) -> SpawnedCommand:

@@ -33,6 +33,8 @@ TICK = 1.0  # poll does not count the time that the machine is suspended, but th
 STOP_TICK = 0.01
 LENGTH_BYTES = 4
 START_FAILED_STATUS = 126
+TIOCSCTTY = 0x540E
+"""Makes a terminal the controlling terminal of a session. Not from `termios`, whose import takes time."""
 
 
 def main() -> None:
@@ -261,6 +263,8 @@ def exec_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
             reset_child(fds)
         if "limits" in message:
             set_limits(message["limits"])
+        if message.get("terminal"):
+            fcntl.ioctl(0, TIOCSCTTY, 0)
         os.chdir(message["cwd"])
         os.execvpe(message["argv"][0], message["argv"], message["env"])  # noqa: S606
     except OSError as error:

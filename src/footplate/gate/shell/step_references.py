@@ -1,4 +1,5 @@
-"""Substitutes the results of earlier steps into a shell command, each as exactly one quoted word.
+"""Substitutes the results of earlier steps, and values of a trigger's payload, into a shell command, each as exactly
+one quoted word.
 
 A reference must be a whole argument of a command, outside of quotes. The command line must be understood completely,
 and must not run code from its arguments or its input. The result must have the same commands and the same number of
@@ -22,20 +23,22 @@ _FIELD: Final = "command"
 _WORD_ENDS: Final = frozenset(" \t\n;|&)")
 
 
-def check_command(command: str) -> None:
+def check_command(command: str, *, with_payload: bool = False) -> None:
     """Raise `InvalidRequest` if a reference in the command is in a place where it is not allowed."""
-    if references := find_references(command, where=_FIELD):
-        _read_template(command, references)
+    if references := find_references(command, where=_FIELD, with_payload=with_payload):
+        _read_template(command, references, with_payload=with_payload)
 
 
-def substitute_references(command: str, value_of: Callable[[Reference], str]) -> str:
+def substitute_references(command: str, value_of: Callable[[Reference], str], *, with_payload: bool = False) -> str:
     """Return the command with the values. Raises `Permanent` if a value would change which commands run."""
-    references = find_references(command, where=_FIELD)
+    references = find_references(command, where=_FIELD, with_payload=with_payload)
     if not references:
         return command
     values = {reference.text: _check_value(reference, value_of(reference)) for reference in references}
-    placeholders, template = _read_template(command, references)
-    result = replace_references(command, lambda reference: shlex.quote(values[reference.text]))
+    placeholders, template = _read_template(command, references, with_payload=with_payload)
+    result = replace_references(
+        command, lambda reference: shlex.quote(values[reference.text]), with_payload=with_payload
+    )
     by_placeholder = {placeholder: values[text] for placeholder, text in placeholders.items()}
     expected = [[by_placeholder.get(word, word) for word in words] for words in template]
     for words in template:
@@ -43,14 +46,16 @@ def substitute_references(command: str, value_of: Callable[[Reference], str]) ->
     actual, problem = _read_words(result)
     if actual != expected or problem is not None:
         raise Permanent(
-            f"With the results of earlier steps, the command would do something else than what was written: "
+            f"With the values of its references, the command would do something else than what was written: "
             f"{problem or 'its words differ'}.",
             help_text="Write the result to a file in the earlier step, and read the file in this one.",
         )
     return result
 
 
-def _read_template(command: str, references: Sequence[Reference]) -> tuple[dict[str, str], list[list[str]]]:
+def _read_template(
+    command: str, references: Sequence[Reference], *, with_payload: bool
+) -> tuple[dict[str, str], list[list[str]]]:
     """Return a placeholder for each reference, and the words of all commands with the placeholders."""
     prefix = f"ref{secrets.token_hex(8)}x"
     names = iter([f"{prefix}{number}" for number in range(len(references))])
@@ -60,7 +65,7 @@ def _read_template(command: str, references: Sequence[Reference]) -> tuple[dict[
         placeholders[name := next(names)] = reference.text
         return name
 
-    template = replace_references(command, use_placeholder)
+    template = replace_references(command, use_placeholder, with_payload=with_payload)
     commands, problem = _read_words(template)
     arguments = [word for words in commands for word in words[1:]]
     for placeholder, text in placeholders.items():
@@ -70,7 +75,8 @@ def _read_template(command: str, references: Sequence[Reference]) -> tuple[dict[
             problem = problem or f"{text} is not a whole argument outside of quotes"
     if problem is not None:
         raise InvalidRequest(
-            f"{_FIELD}: a reference to a step cannot be used here: {problem}",
+            f"{_FIELD}: a reference to {'a step or the payload' if with_payload else 'a step'} cannot be used here: "
+            f"{problem}",
             field=_FIELD,
             help_text="Use it as a whole argument, without quotes, of a command that does not run other commands, such "
             "as `grep -c ${steps.build.stdout} report.txt`.",

@@ -90,7 +90,7 @@ class ClaudeHarness:
             superseded_events=turn.superseded_events,
         )
         recorder = TurnRecorder(turn, conversation, plan.responses, hold_seconds=self._hold_seconds)
-        servers = await mcp.create_servers(turn.config, self._mcp_access)
+        servers = await mcp.create_servers(turn, self._mcp_access)
         call_runner = ApprovedCallRunner(turn, servers, self._web, timestamp=now)
         run = _TurnRun(turn, conversation, plan, recorder, call_runner, self._starts, servers)
         try:

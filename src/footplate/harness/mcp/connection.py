@@ -96,13 +96,15 @@ class ServerConnection:
                 break
         return found[:_MAX_TOOLS]
 
-    async def call_tool(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Calls a tool. Raises `ConnectionLost` if the connection breaks, and `MCPError` if the server refuses the
-        call.
+    async def call_tool(
+        self, tool: str, arguments: dict[str, Any], meta: types.RequestParamsMeta | None = None
+    ) -> types.CallToolResult:
+        """Calls a tool. `meta`: the fields of the request's `_meta`. Raises `ConnectionLost` if the connection breaks,
+        and `MCPError` if the server refuses the call.
         """
         assert self._client is not None
         self._checked.grant_response()
-        return await self._request(self._client.call_tool(tool, arguments))
+        return await self._request(self._client.call_tool(tool, arguments, meta=meta))
 
     async def aclose(self) -> None:
         if self._task is None:

@@ -22,7 +22,7 @@ def to_blocks(result: types.CallToolResult) -> list[Json]:
     return [clean(block) for block in _truncate(found)] or [text_block("(no content)")]
 
 
-def error_blocks(text: str) -> list[Json]:
+def text_blocks(text: str) -> list[Json]:
     return [*_truncate([text_block(clean_text(text))])]
 
 

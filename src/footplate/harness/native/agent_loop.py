@@ -271,7 +271,7 @@ class AgentLoop:
             custom_use = (
                 questions.question(call_input, call_id=call_id)
                 if is_question
-                else ev.custom_tool_use(name, call_input, call_id=call_id)
+                else ev.custom_tool_use(name, call_input, call_id=call_id, context=self.turn.caller_context)
             )
             await self._append([custom_use])
             if is_question:
@@ -345,7 +345,7 @@ class AgentLoop:
             return builtin_tools.session_output(await self._session_tools.run(call.tool_name, call_input, use.id))
         if self.servers is not None and self.servers.names.resolve(call.tool_name):
             self.turn.log.check()
-            result = await self.servers.call_tool(call.tool_name, call_input)
+            result = await self.servers.call_tool(call.tool_name, call_input, use.id)
             return builtin_tools.ToolOutput(result.content, is_error=result.is_error)
         output = await builtin_tools.execute_tool(
             self.turn.environment, self.turn.config.tools, call.tool_name, call_input, web=self.web

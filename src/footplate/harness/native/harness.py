@@ -41,7 +41,7 @@ class NativeHarness:
 
     async def _run_loop(self, turn: TurnContext, conversation: Conversation) -> TurnOutcome:
         """Runs the loop of the agent, or of one of its subagents."""
-        servers = await mcp.create_servers(turn.config, self._mcp_access)
+        servers = await mcp.create_servers(turn, self._mcp_access)
         if servers is None:
             return await self._create_loop(turn, conversation, None).run()
         try:

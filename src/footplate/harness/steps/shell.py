@@ -5,6 +5,7 @@ may need approval, and it is in the log before it starts. A call that a lost wor
 again, because it may have taken effect.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -105,7 +106,7 @@ class _CommandRun:
         timeout = (turn.step.definition.timeout_seconds if turn.step else None) or DEFAULT_TIMEOUT
         command = str(call_input.get("command") or "")
         try:
-            result = await unless_interrupted(turn.interrupt, turn.environment.shell(command, timeout=timeout))
+            result = await unless_interrupted(turn.interrupt, self._run_command(use, command, timeout))
         except Interrupted:
             return await self._interrupt(use, INTERRUPTED)
         output = builtin_tools.describe_command(
@@ -115,6 +116,21 @@ class _CommandRun:
         output = await post_tool_hooks.add_hook_feedback(turn, TOOL, call_input, output, turn.turn_id)
         await failpoints.hit("before_result_commit")
         return await self._record(use, output)
+
+    async def _run_command(self, use: Event, command: str, timeout: float) -> CommandResult:  # noqa: ASYNC109
+        turn = self._turn
+        if turn.step is None or not turn.step.definition.in_terminal:
+            return await turn.environment.shell(command, timeout=timeout)
+        if turn.terminals is None:
+            raise Permanent("This worker offers no terminals.", help_text="Upgrade the worker.")
+        terminal = await turn.terminals.open_terminal(use.id, command=command)
+        try:
+            async with asyncio.timeout(timeout):
+                return await terminal.run_to_end()
+        except TimeoutError:
+            return await terminal.stop("timed out", timed_out=True)
+        finally:
+            await terminal.stop("interrupted")
 
     async def _interrupt(self, use: Event, text: str) -> TurnOutcome:
         await self._record(use, builtin_tools.failed_output(text), "interrupted")

@@ -182,7 +182,10 @@ class Service(ABC):
             code = self._process.returncode if self._process is not None else None
             raise self.failure(f"exited during startup (exit code {code})")
         if not in_time:
-            raise self.failure(f"did not respond within {self.start_timeout:.0f} s")
+            raise self.failure(
+                f"did not respond within {self.start_timeout:.0f} s",
+                "If the log is empty, the machine may be too busy to start it: try again when less is running.",
+            )
 
     async def _end_orphans(self) -> None:
         found = await self._end_processes(self.stop_signal) if self.owns_directory else []

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import asyncpg
 
 from footplate.domain import audit, ids
+from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
@@ -43,6 +44,8 @@ from footplate.store.row_mapping import Row
 TURN_STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
 """The statements that a turn without tool calls runs."""
 _NO_USAGE = Usage()
+_APPEND_SECONDS: Final = 30.0
+"""How long an append is repeated while the database or the object store does not respond."""
 
 
 class _CommitFunction(Protocol):
@@ -125,10 +128,9 @@ class Turns:
         """Ends the turn, its step, and the session if it ends with them, in one commit."""
         step = claim.step
         end = decide_end(step.definition if step else MESSAGE, step.attempt if step else 1, outcome)
-        last_events = []
-        if outcome.error_type is not None:
-            status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
-            last_events.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
+        error = _build_error_event(outcome)
+        error_entry = None if error is None else audit.build_error_entry(error, outcome.status, claim.attempt)
+        last_events = [] if error is None else [error]
         idle = events.status_idle(outcome.stop_reason)
         if step is not None and outcome.status is not TurnStatus.AWAITING:
             last_events.append(ended_event(step.id, end.state, outcome.error_message))
@@ -139,7 +141,7 @@ class Turns:
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more, ended
-            if is_simple and not files and outputs is None:
+            if is_simple and not files and outputs is None and error_entry is None:
                 done = await self._finish_in_one_statement(connection, claim, outcome, end, [*last_events, idle])
                 if done is not None:
                     positions, more = done
@@ -169,6 +171,7 @@ class Turns:
                         *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys),
                     ),
                 )
+                await _record_error(connection, claim, error_entry)
                 ended = await end_after_turn(connection, claim, outcome, end, end_request)
                 if ended is not None:
                     more = False
@@ -206,10 +209,12 @@ class Turns:
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
         """Records a temporary failure. The turn waits for its next attempt."""
         new = [events.session_error(error_type, message, "retrying"), events.status_rescheduled()]
+        error_entry = audit.build_error_entry(new[0], audit.RESCHEDULING, claim.attempt)
 
         async def commit(connection: Connection) -> Sequence[Position]:
             async with connection.transaction():
                 positions = await append_batch(connection, self._objects, claim, AppendBatch(new))
+                await _record_error(connection, claim, error_entry)
                 await connection.execute(SQL["fail_once"], claim.session_id, claim.turn_id)
                 arguments = claim.session_id, claim.epoch, claim.turn_id
                 _ensure_open(claim, await connection.fetchval(SQL["park_head"], *arguments))
@@ -402,7 +407,7 @@ class Turns:
                     raise
                 return positions
 
-        return await call_with_retries(attempt, on=(Unavailable,), seconds=30, wait_max=1)
+        return await call_with_retries(attempt, on=(Unavailable,), seconds=_APPEND_SECONDS, wait_max=1)
 
     async def _find_appended(self, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
         rows = await self._database.fetch("appended", claim.session_id, [event.id for event in new_events])
@@ -440,6 +445,22 @@ async def _obeys_interrupts(connection: Connection, claim: Claim, pending: Seque
     return bool(await connection.fetchval(SQL["waits_for_group"], claim.session_id, claim.turn_id, pending))
 
 
+def _build_error_event(outcome: TurnOutcome) -> Event | None:
+    if outcome.error_type is None:
+        return None
+    status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
+    return events.session_error(outcome.error_type, outcome.error_message or "", status)
+
+
+async def _record_error(connection: Connection, claim: Claim, entry: AuditEntry | None) -> None:
+    """Adds the entry to the audit trail, if there is one."""
+    if entry is None:
+        return
+    author = claim.author.id if claim.author else None
+    session, turn = claim.session_id, claim.turn_id
+    await trail.add_entry(connection, claim.organisation, entry, principal=author, session=session, turn=turn)
+
+
 def _stop_whole_turn(claim: Claim, interrupts: Sequence[Row]) -> bool:
     """Returns whether one of the interrupts names no thread of a subagent."""
     whole_turn = {None, threads.primary_id(claim.session_id)}
@@ -447,13 +468,16 @@ def _stop_whole_turn(claim: Claim, interrupts: Sequence[Row]) -> bool:
 
 
 def _result_json(outcome: TurnOutcome) -> JsonObject:
-    return {
+    result: JsonObject = {
         "success": outcome.status is TurnStatus.COMPLETED and not outcome.step_failed,
         "text": outcome.text,
         "error": outcome.error_message,
         "pending": list(outcome.pending),
         "data": outcome.data,
     }
+    if outcome.commit or outcome.commits:
+        result |= {"commit": outcome.commit, "commits": {**outcome.commits}}
+    return result
 
 
 async def _read_chunks(output: FullOutput) -> AsyncIterator[bytes]:

@@ -183,6 +183,26 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         positions = [*accepted.positions, *played.positions]
         return added, replace(accepted, positions=positions, wake=accepted.wake or played.wake)
 
+    async def open_terminal(self, principal: Principal, session_id: str) -> tuple[Step, AcceptedInputs]:
+        """Adds a step at the front of the queue, which also starts in a paused session. If the session has one that is
+        pending or running, that one is returned instead.
+        """
+        head = await self._lock_queue(principal, session_id)
+        row = await self._connection.fetchrow(SQL["open_terminal"], session_id)
+        if row is not None:
+            step = await self._step(principal, session_id, row["event_id"])
+            return step, await self._wake(principal, head, ())
+        first = next(iter(await self._pending_positions(session_id)), None)
+        (added,), accepted = await self.add_steps(
+            principal, session_id, [(steps.TERMINAL, {})], before=None if first is None else steps.step_id_of(first)
+        )
+        await self.record(principal, audit.build_terminal_entry("open", session_id, {"step_id": added.id}))
+        if load_playback(head).playing:
+            return added, accepted
+        _, advanced = await self.change_playback(principal, session_id, "next")
+        positions = [*accepted.positions, *advanced.positions]
+        return added, replace(accepted, positions=positions, wake=accepted.wake or advanced.wake)
+
     async def submit_result(
         self, principal: Principal, session_id: str, step_id: str, result: JsonObject, *, is_error: bool
     ) -> tuple[Step, AcceptedInputs]:

@@ -43,19 +43,12 @@ async def load_claimed_step(
 
 
 def _names_of_references(definition: StepDefinition) -> set[str]:
-    texts = (
-        []
-        if definition.is_literal
-        else [
-            definition.command,
-            definition.instructions,
-            (definition.delivery.message if definition.delivery else None) or "",
-            *(str(block.get("text") or "") for block in definition.content),
-            *(request.text or "" for request in definition.requests),
-        ]
-    )
     try:
-        found = {reference.step for text in texts for reference in step_references.find_references(text, where="step")}
+        found = {
+            reference.step
+            for text in definition.reference_texts
+            for reference in step_references.find_references(text, where="step")
+        }
     except InvalidRequest:  # the turn fails with the reason
         found = set()
     return found | step_references.names_in_condition(definition.condition or "")

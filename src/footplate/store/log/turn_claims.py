@@ -231,8 +231,8 @@ class Claims:
         """Starts the turn. Returns None if the session has changed since position `expected_seq`, which cannot happen
         while the caller holds the head's lock.
 
-        All steps that may fail come before the turn starts. The caller reads the content first, because starting or
-        ending a turn locks a row of `usage_by_day` that other sessions may wait for.
+        All steps that may fail come before the turn starts. The caller reads the content first, because ending a turn
+        locks rows of `usage_by_day` and `usage_by_hour` that other sessions may wait for.
         """
         projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
         config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)

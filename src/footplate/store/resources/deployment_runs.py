@@ -4,17 +4,18 @@ A time of a schedule that fires again, because a worker died or the engine was r
 run and creates nothing. The lock of the deployment's row orders runs of one deployment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from footplate.domain import ids
-from footplate.domain.errors import Forbidden, InvalidRequest, NotFound, Refused
+from footplate.domain.errors import FootplateError, Forbidden, InvalidRequest, NotFound, Refused
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, check_permission
+from footplate.domain.organisations.visibility import Audience
 from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
 from footplate.domain.projects.project import ProjectSelection
 from footplate.domain.sessions import deployments, events
@@ -37,8 +38,8 @@ _MAX_DELAY: Final = timedelta(seconds=60)
 """How late a run may start in addition to the catch-up window, because workers are busy."""
 
 
-class _RunRefused(Exception):
-    """A run creates no session, for a reason that has a type of its own."""
+class RunRefused(Exception):
+    """A run or a delivery creates no session, for a reason that has a type of its own."""
 
     def __init__(self, kind: RunErrorType, message: str) -> None:
         super().__init__(message)
@@ -74,10 +75,8 @@ async def start_run(
             session_id, accepted = await _create_session(
                 unit, connection, deployment, principal, check_context, is_scheduled=scheduled_at is not None
             )
-    except _RunRefused as refused:
-        error = refused.error
-    except Refused as refused:
-        error = RunError(_classify(refused), refused.advice)
+    except (RunRefused, Refused) as refused:
+        error = describe_refusal(refused)
     author = deployment.principal_id if principal is None else principal.id
     run = await record_run(
         connection, deployment, author, scheduled_at=scheduled_at, session_id=session_id, error=error
@@ -228,20 +227,12 @@ async def _create_session(
 ) -> tuple[str, Sequence[AcceptedInputs]]:
     """Creates the session with its messages, files and steps. With `cancel_other`, ends those of earlier runs."""
     if principal is None:
-        raise _RunRefused(
+        raise RunRefused(
             RunErrorType.UNKNOWN,
             f"The member {deployment.principal_id!r}, in whose name this schedule runs, is disabled. Another member "
             f"can take it over: `footplate schedules resume {deployment.id}`.",
         )
     definition = deployment.definition
-    template = definition.template
-    check_permission(principal, Permission.OPERATE)
-    await _check_agent(connection, principal, str(template.agent["id"]))
-    await _check_environment(connection, principal, definition.environment_id)
-    bodies = [*template.messages]
-    bodies += [{"content": [*content]} for step, _ in template.steps for content in step.contents]
-    await _check_files(connection, principal, bodies, template.resources)
-    check_context(template.context)
     accepted: list[AcceptedInputs] = []
     if is_scheduled and definition.overlap_policy is OverlapPolicy.CANCEL_OTHER:
         end = SessionEnd(
@@ -249,20 +240,50 @@ async def _create_session(
         )
         earlier = [row for row in await connection.fetch(SQL["busy_sessions"], deployment.id) if not row["is_ending"]]
         accepted = [(await unit.end_session(principal, row["session_id"], end))[1] for row in earlier]
+    session_id, created = await create_from_template(
+        unit,
+        connection,
+        principal,
+        definition.template,
+        environment_id=definition.environment_id,
+        title=definition.name,
+        metadata=definition.metadata,
+        audience=definition.audience,
+        check_context=check_context,
+        deployment_id=deployment.id,
+    )
+    return session_id, [*accepted, created]
+
+
+async def create_from_template(
+    unit: UnitOfWork,
+    connection: Connection,
+    principal: Principal,
+    template: SessionTemplate,
+    *,
+    environment_id: str,
+    title: str,
+    metadata: Mapping[str, str],
+    audience: Audience,
+    check_context: CheckContext,
+    deployment_id: str | None = None,
+) -> tuple[str, AcceptedInputs]:
+    """Creates a session with its messages, files and steps, after the checks of a session that a client creates."""
+    await _check_template(connection, principal, template, environment_id, check_context)
     session, created = await unit.create_session(
         principal,
         agent=template.agent,
-        environment_id=definition.environment_id,
-        title=definition.name,
-        metadata={**definition.metadata},
+        environment_id=environment_id,
+        title=title,
+        metadata={**metadata},
         context=template.context,
         inputs=[Input(type=events.USER_MESSAGE, body=body) for body in template.messages],
         mode=Mode.BACKGROUND,
         selection=_selection(template),
         permissions=template.permissions,
-        audience=definition.audience,
+        audience=audience,
         ends_when_done=template.ends_when_done,
-        deployment_id=deployment.id,
+        deployment_id=deployment_id,
     )
     if template.resources:
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
@@ -274,16 +295,35 @@ async def _create_session(
         _, added = await unit.add_steps(principal, session.id, template.steps, before=None)
         positions = [*created.positions, *added.positions]
         created = replace(created, positions=positions, wake=created.wake or added.wake)
-    accepted.append(replace(created, ends_when_idle=True))
-    return session.id, accepted
+    return session.id, replace(created, ends_when_idle=True)
+
+
+async def _check_template(
+    connection: Connection,
+    principal: Principal,
+    template: SessionTemplate,
+    environment_id: str,
+    check_context: CheckContext,
+) -> None:
+    check_permission(principal, Permission.OPERATE)
+    await _check_agent(connection, principal, str(template.agent["id"]))
+    await _check_environment(connection, principal, environment_id)
+    await check_files_of(connection, principal, template)
+    check_context(template.context)
+
+
+async def check_files_of(connection: Connection, principal: Principal, template: SessionTemplate) -> None:
+    bodies = [*template.messages]
+    bodies += [{"content": [*content]} for step, _ in template.steps for content in step.contents]
+    await _check_files(connection, principal, bodies, template.resources)
 
 
 async def _check_agent(connection: Connection, principal: Principal, agent_id: str) -> None:
     row = await connection.fetchrow(SQL["agent"], agent_id, principal.organisation)
     if row is None or load_agent(row).archived_at is not None:
-        raise _RunRefused(
+        raise RunRefused(
             RunErrorType.AGENT_ARCHIVED,
-            f"The agent {agent_id!r} is archived. Choose another agent for this deployment.",
+            f"The agent {agent_id!r} is archived. Choose another agent.",
         )
 
 
@@ -291,9 +331,9 @@ async def _check_environment(connection: Connection, principal: Principal, envir
     try:
         await check_environment(connection, principal, environment_id)
     except NotFound as error:
-        raise _RunRefused(RunErrorType.ENVIRONMENT_NOT_FOUND, error.advice) from error
+        raise RunRefused(RunErrorType.ENVIRONMENT_NOT_FOUND, error.advice) from error
     except InvalidRequest as error:
-        raise _RunRefused(RunErrorType.ENVIRONMENT_ARCHIVED, error.advice) from error
+        raise RunRefused(RunErrorType.ENVIRONMENT_ARCHIVED, error.advice) from error
 
 
 async def _check_files(
@@ -304,7 +344,7 @@ async def _check_files(
         return
     rows = await connection.fetch(SQL["files_of"], [*wanted], principal.organisation, *files.view_arguments(principal))
     for file_id in sorted(wanted - {row["id"] for row in rows}):
-        raise _RunRefused(RunErrorType.FILE_NOT_FOUND, NotFound("file", file_id).advice)
+        raise RunRefused(RunErrorType.FILE_NOT_FOUND, NotFound("file", file_id).advice)
 
 
 def _file_ids(body: JsonObject) -> list[str]:
@@ -313,12 +353,14 @@ def _file_ids(body: JsonObject) -> list[str]:
     return [str(one["file_id"]) for one in sources if isinstance(one, dict) and one.get("type") == "file"]
 
 
-def _classify(error: Refused) -> RunErrorType:
+def describe_refusal(error: RunRefused | FootplateError) -> RunError:
+    if isinstance(error, RunRefused):
+        return error.error
     if isinstance(error, OrganisationLimitExceeded):
-        return RunErrorType.LIMIT_REACHED
+        return RunError(RunErrorType.LIMIT_REACHED, error.advice)
     if isinstance(error, NotFound):
-        return RunErrorType.RESOURCE_NOT_FOUND
-    return RunErrorType.UNKNOWN if isinstance(error, Forbidden) else RunErrorType.REJECTED
+        return RunError(RunErrorType.RESOURCE_NOT_FOUND, error.advice)
+    return RunError(RunErrorType.UNKNOWN if isinstance(error, Forbidden) else RunErrorType.REJECTED, error.advice)
 
 
 def _describe_run(deployment: Deployment, run: DeploymentRun) -> JsonObject:

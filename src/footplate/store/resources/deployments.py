@@ -1,10 +1,11 @@
 """Stores deployments: creates, changes, pauses and archives them, and reads them and their runs.
 
-Each change that the engine has to know increments the row's revision. The engine's schedule is brought in line after
-the commit; if the process dies before, the sweep does it (`DeploymentSchedules`).
+A change of what a schedule in Temporal depends on increments the row's revision. The schedule is updated after the
+commit. If the process dies before that, the sweep updates it (`DeploymentSchedules`).
 """
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -122,7 +123,7 @@ class DeploymentUnitOfWork:
 
 
 class DeploymentScheduleStore:
-    """Reads which schedules the engine must have, and records what it knows."""
+    """Reads which schedules Temporal must have, and records the revisions that it has."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -135,11 +136,25 @@ class DeploymentScheduleStore:
         return [row["id"] for row in await self._database.fetch("schedules_to_apply", limit)]
 
     async def find_unchecked(self, limit: int) -> Sequence[str]:
-        """Returns the schedules that were not compared with the engine for the longest time."""
+        """Returns the schedules that were not compared with Temporal for the longest time."""
         return [row["id"] for row in await self._database.fetch("schedules_to_check", limit)]
 
     async def mark_applied(self, state: ScheduleState) -> None:
         await self._database.fetch("mark_schedule_applied", state.deployment_id, state.revision)
+
+
+class RunExpiry:
+    """Deletes old runs. `older_than` is longer than every catch-up window: a time that fires again after its run was
+    deleted is too late to start a session. None: runs are not deleted.
+    """
+
+    def __init__(self, database: Database, older_than: timedelta | None) -> None:
+        self._database = database
+        self._older_than = older_than
+
+    async def run(self) -> None:
+        if self._older_than is not None:
+            await self._database.fetch("expire_runs", self._older_than)
 
 
 async def read_deployment(database: Database, principal: Principal, deployment_id: str) -> Deployment:

@@ -62,8 +62,9 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         if disabled:
             await self._connection.execute(SQL["revoke_keys_of_member"], member_id)
         if successor_id is not None:
-            for statement in ("hand_over_sessions", "hand_over_batches", "hand_over_deployments"):
-                await self._connection.execute(SQL[statement], member_id, principal.organisation, successor_id)
+            for noun in ("sessions", "batches", "deployments", "triggers"):
+                statement = SQL[f"hand_over_{noun}"]
+                await self._connection.execute(statement, member_id, principal.organisation, successor_id)
         if disabled is not None:
             await self._connection.execute(SQL["wake_waiting_sessions"])
             await self._connection.execute(SQL["release_turns_of_member"], member_id, principal.organisation)

@@ -36,6 +36,7 @@ from footplate.domain.organisations.webhooks import (
 )
 from footplate.domain.ports.webhooks import WebhookUnit
 from footplate.domain.sessions import webhook_events
+from footplate.domain.sessions.triggers import MIN_RETENTION
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.audit_trail import AuditUnitOfWork
 from footplate.store.row_mapping import Row
@@ -151,7 +152,9 @@ class WebhookUnitOfWork(AuditUnitOfWork, WebhookUnit):
     async def _record_webhook(self, principal: Principal, action: str, endpoint: WebhookEndpoint) -> None:
         """The URL is not recorded, because it may contain a secret."""
         details: JsonObject = {"session": endpoint.session_id, "disabled": endpoint.disabled_at is not None}
-        await self.record(principal, audit.build_change_entry(action, endpoint.id, details))
+        await self.record(
+            principal, audit.build_change_entry(action, endpoint.id, details, session=endpoint.session_id)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,7 @@ class Webhooks:
 
 
 class WebhookExpiry:
-    """Deletes old deliveries, replaced secrets, and the endpoints of deleted sessions."""
+    """Deletes old deliveries, also those to triggers, replaced secrets, and the endpoints of deleted sessions."""
 
     def __init__(self, database: Database, older_than: timedelta) -> None:
         self._database = database
@@ -226,6 +229,8 @@ class WebhookExpiry:
     async def run(self) -> None:
         await self._database.fetch("delete_old_webhook_secrets")
         await self._database.fetch("expire_webhooks", self._older_than)
+        await self._database.fetch("delete_old_trigger_secrets")
+        await self._database.fetch("expire_trigger_deliveries", max(self._older_than, MIN_RETENTION))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
--- Deployments, their runs, and what the engine has to know about their schedules.
+-- Deployments, their runs, and the state of their schedules in Temporal.
 
 -- name: insert_deployment
 insert into deployments (id, organisation, name, description, agent_id, agent_version, environment_id, definition, metadata,
@@ -27,7 +27,7 @@ where d.id = $1 and d.organisation = $2
 for update of d
 
 -- name: update_deployment
--- Whoever changes what runs also becomes the member in whose name it runs. A buffered run of the old definition is dropped.
+-- The deployment runs in the name of the member who changes it ($13). A buffered run of the old definition is dropped.
 update deployments
 set name = $2, description = $3, agent_id = $4, agent_version = $5, environment_id = $6, definition = $7, metadata = $8,
     expression = $9, timezone = $10, overlap_policy = $11, catch_up_seconds = $12, principal = $13, visible_to = $14,
@@ -58,6 +58,13 @@ returning *
 
 -- name: run_at
 select * from deployment_runs where deployment_id = $1 and scheduled_at = $2
+
+-- name: expire_runs
+-- At most 1,000 of each deployment, found by the index on their times. The next sweep continues.
+delete from deployment_runs where id in (
+    select r.id from deployments d cross join lateral (
+        select id from deployment_runs where deployment_id = d.id and created_at < now() - $1::interval
+        order by created_at limit 1000) r)
 
 -- name: deployment_run
 select s.* from (select r.*, d.owner, d.visible_to, null::timestamptz as archived_at
@@ -91,7 +98,7 @@ from deployments where id = $1
 select id from deployments where revision <> applied_revision order by id limit $1
 
 -- name: schedules_to_check
--- Those that were not compared with the engine for the longest time.
+-- Those that were not compared with Temporal for the longest time.
 with chosen as (
     select id from deployments where expression is not null and archived_at is null
     order by checked_at limit $1 for update skip locked

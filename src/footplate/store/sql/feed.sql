@@ -1,4 +1,4 @@
--- The feed of an organisation: numbers, reads and deletes the rows that the triggers of migration 0025 write.
+-- The feed of an organisation: numbers, reads and deletes the rows that the triggers of migrations 0025 and 0035 write.
 
 -- name: number_feeds
 -- In a fixed order, so that two callers cannot deadlock.

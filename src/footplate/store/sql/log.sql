@@ -45,7 +45,8 @@ with head as (
         entries = entries + cardinality($9::text[]),
         input_tokens = input_tokens + $13, output_tokens = output_tokens + $14,
         cache_read = cache_read + $15, cache_write = cache_write + $16, requests = requests + $17,
-        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end
+        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end,
+        last_interaction_at = case when $17 > 0 then now() else last_interaction_at end
     where session_id = $1 and organisation = $2 and epoch = $3
     returning seq, entries
 ), new_events as (
@@ -62,7 +63,8 @@ with head as (
     update turns
     set input_tokens = input_tokens + $13, output_tokens = output_tokens + $14,
         cache_read = cache_read + $15, cache_write = cache_write + $16, requests = requests + $17,
-        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end
+        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end,
+        last_interaction_at = now()
     from head
     where $17 > 0 and session_id = $1 and id = $4
 ), new_files as (

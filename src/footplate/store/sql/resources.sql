@@ -82,7 +82,7 @@ from session s, head h
 -- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
 -- activity. Each is read by a primary key, and the last turn only if no turn is open.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
-       o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
+       h.last_interaction_at, o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
        h.turn_id is not null as has_open_turn, (select parent_session_id from session_groups where id = s.group_id) as parent_id,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null and not question) as needs_approval,
@@ -129,17 +129,19 @@ set title = $2, metadata = $3, agent = $4, permissions = $5, owner = coalesce($6
 where id = $1
 
 -- name: archive_session
--- Pending approvals of the session are closed, because it accepts no more decisions.
-with asks as (update approvals set closed_at = now() where session_id = $1 and closed_at is null)
+-- Pending approvals of the session are closed, because it accepts no more decisions. The feed reports the first archiving.
+with asks as (
+    update approvals set closed_at = now() where session_id = $1 and closed_at is null
+), added as (
+    insert into feed_pending (organisation, session_id, seq, type, event_id)
+    select s.organisation, s.id, h.seq, 'session.archived', 'sevt_' || replace(gen_random_uuid()::text, '-', '')
+    from sessions s join session_heads h on h.session_id = s.id where s.id = $1 and s.archived_at is null
+)
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
 -- name: lock_usage
--- Locks the rows in a fixed order, so that two deletions cannot deadlock.
-select from usage_by_day
-where (organisation, day, agent, model, harness, key, slot) in (
-    select organisation, day, agent, model, harness, key, slot from turn_usage where session_id = $1)
-order by organisation, day, agent, model, harness, key, slot
-for update
+-- Locks the totals in a fixed order, so that two deletions cannot deadlock.
+select lock_usage($1)
 
 -- name: delete_session
 -- `delete_rows` deletes its events and entries; data outside of the database is deleted after the commit

@@ -32,6 +32,10 @@ where s.session_id = $1 and s.position = wanted.position
 select s.overrides, (select r.event_id from steps r where r.session_id = $1 and r.definition ->> 'retry_of' = $3 limit 1) as retried_by
 from steps s where s.session_id = $1 and s.event_id = $2
 
+-- name: open_terminal
+-- The step that opens the terminal of a session, if it has not ended.
+select event_id from steps where session_id = $1 and kind = 'terminal' and state in ('pending', 'running') limit 1
+
 -- name: edit_step
 update steps set name = $3, definition = $4, edited_by = $5 where session_id = $1 and position = $2 and state = 'pending'
 

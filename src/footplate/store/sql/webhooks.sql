@@ -152,9 +152,13 @@ returning e.organisation, e.id
 update webhook_endpoints set old_secret = null, old_secret_expires_at = null where old_secret_expires_at < now()
 
 -- name: expire_webhooks
--- Old deliveries, and the endpoints of deleted sessions that have received everything.
+-- Old deliveries, found by the index on their times, and the endpoints of deleted sessions that have received everything.
 with expired as (
-    delete from webhook_deliveries where status <> 'pending' and created_at < now() - $1::interval
+    delete from webhook_deliveries where id in (
+        select d.id from webhook_endpoints e cross join lateral (
+            select id from webhook_deliveries
+            where endpoint_id = e.id and status <> 'pending' and created_at < now() - $1::interval
+            order by created_at limit 1000) d)
 )
 delete from webhook_endpoints e
 where e.session_id is not null

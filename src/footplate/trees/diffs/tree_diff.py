@@ -33,12 +33,12 @@ _STATUS: Final[dict[bytes, ChangeStatus]] = {
 }
 
 
-async def summarise_changes(git_dir: Path, old: str, new: str) -> list[FileChange]:
-    """Returns one entry per changed file, ordered by name."""
+async def summarise_changes(git_dir: Path, old: str, new: str, *options: str) -> list[FileChange]:
+    """Returns one entry per changed file, ordered by name. `options` are those of `git diff-tree`."""
     if old == new:
         return []
     listed = bytearray()
-    async with _git(git_dir).stream_output(*_COMPARE, "-z", "--raw", "--numstat", old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, *options, "-z", "--raw", "--numstat", old, new) as pieces:
         async for piece in pieces:
             listed += piece
             if len(listed) > MAX_SUMMARY_BYTES:
@@ -51,18 +51,18 @@ async def summarise_changes(git_dir: Path, old: str, new: str) -> list[FileChang
 
 
 @contextlib.asynccontextmanager
-async def stream_patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterator[bytes], None]:
-    """Streams a patch for `git apply`. Leaving the context early kills git.
+async def stream_patch(git_dir: Path, old: str, new: str, *options: str) -> AsyncGenerator[AsyncIterator[bytes], None]:
+    """Streams a patch for `git apply`. Leaving the context early kills git. `options` are those of `git diff-tree`.
 
     A renamed link is shown as a deletion and an addition. From a rename alone, `git apply` cannot know that the file is
     a link, and then refuses files below its old path.
     """
-    async with _git(git_dir).stream_output(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, *options, "--raw", *_PATCH, old, new) as pieces:
         first = await _skip_raw_lines(pieces)
         if first is not None:
             yield quote_headers(_prepend(first, pieces))
             return
-    async with _git(git_dir).stream_output(*_COMPARE, "--no-renames", *_PATCH, old, new) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, *options, "--no-renames", *_PATCH, old, new) as pieces:
         yield quote_headers(pieces)
 
 

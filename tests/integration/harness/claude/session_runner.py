@@ -78,6 +78,8 @@ class SessionRunner:
     custom_tools: tuple[CustomTool, ...] = ()
     subagents: tuple[Subagent, ...] = ()
     max_iterations: int = CONFIG.max_iterations
+    caller_context: JsonObject = field(default_factory=dict)
+    """The context of the session and of each message."""
 
     def __post_init__(self) -> None:
         self.held_approvals = MemoryHeldApprovals(lambda: self.log)
@@ -178,6 +180,7 @@ class SessionRunner:
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
             project_instructions=self.project_instructions,
             held_approvals=self.held_approvals,
+            context=self.caller_context,
         )
 
     def confirm(self, event_id: str, result: str, **more: Json) -> None:

@@ -107,7 +107,7 @@ def _announce_batch(created: CreatedBatch) -> ChangeResult:
     accepted = AcceptedInputs(
         organisation=organisation,
         session_id=created.session_ids[0],
-        creates_session=True,
+        changes_feed=True,
         ends_when_idle=True,
         to_wake=[
             SessionToWake(organisation, session_id, created.batch.priority.engine_priority)

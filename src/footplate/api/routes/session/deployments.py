@@ -254,7 +254,7 @@ async def _change(
     *,
     audit_action: str | None = None,
 ) -> Response:
-    """Changes a deployment. The engine is told after the response; if that fails, the sweep does it."""
+    """Changes a deployment. Its schedule in Temporal is updated after the response, or by the sweep if that fails."""
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         changed = await change(unit)
@@ -264,9 +264,9 @@ async def _change(
 
 
 def _announce_change(principal: Principal, deployment_id: str | None = None) -> AcceptedInputs:
-    """Notifies the feed of the organisation, and the engine of a changed deployment."""
+    """Notifies the readers of the feed, and updates the schedule of a changed deployment in Temporal."""
     return AcceptedInputs(
-        organisation=principal.organisation, session_id="", creates_session=True, changed_deployment=deployment_id
+        organisation=principal.organisation, session_id="", changes_feed=True, changed_deployment=deployment_id
     )
 
 

@@ -38,4 +38,4 @@ async def read_diff(request: Request, session_id: str, principal: Caller) -> Res
         changes = [(diff, await service.list_changes(diff)) for diff in found]
         return await asyncio.to_thread(lambda: json_response(diffs.serialize_diff(session_id, changes)))
     diff = diffs.require_single_diff(found)
-    return await stream_resource(service.stream_patch(diff), media_type=PATCH_MEDIA_TYPE)
+    return await stream_resource(service.stream_patch(diff, query.state), media_type=PATCH_MEDIA_TYPE)

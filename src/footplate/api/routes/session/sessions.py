@@ -17,6 +17,7 @@ from footplate.api.routing import create_router
 from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import files_and_resources, response_models
 from footplate.api.wire.agent import agents, multiagent
+from footplate.api.wire.agent.server_toolsets import check_installed
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.json_responses import json_response
@@ -106,6 +107,7 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
     else:
         agents.check_harness(choice, services.harnesses, where="agent.")
         check_search_available(choice.tools, available=services.has_search, where="agent.")
+        check_installed(choice.server_toolsets, services.toolsets, where="agent.")
         snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
     return await _embed_subagents(services, principal, snapshot)
 
@@ -181,6 +183,7 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
     body, raw = await read_body(request, SessionUpdate)
     if "agent" in body.model_fields_set:
         check_search_available(body.agent.tools, available=get_services(request).has_search, where="agent.")
+        check_installed(body.agent.server_toolsets, get_services(request).toolsets, where="agent.")
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         session, accepted = await unit.update_session(principal, session_id, sessions.make_session_update(body))

@@ -27,8 +27,10 @@ from footplate.api.streams.sse_response import ClosableFrames
 from footplate.api.streams.websocket_stream import stream_to_socket
 from footplate.api.wire.session.events import StreamEvents
 from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
+from footplate.domain.organisations.principals import Principal
 
 PATH: Final = "/v1/sessions/{session_id}/ws"
+TERMINAL_PATH: Final = "/v1/sessions/{session_id}/terminal/ws"
 PROTOCOL: Final = "footplate.v1"
 KEY_PREFIX: Final = "footplate.key."
 """Prefix of an API key that is sent as a subprotocol."""
@@ -37,29 +39,41 @@ log = structlog.get_logger(__name__)
 
 
 async def stream_socket(socket: WebSocket) -> None:
+    await serve_socket(socket, _stream)
+
+
+async def serve_socket(socket: WebSocket, serve: Callable[[WebSocket, str], Coroutine[None, None, None]]) -> None:
+    """Serves a WebSocket with the function, which receives the id of the request. Errors reject the handshake."""
     request_id: str = socket.scope["request_id"]
     try:
-        await _stream(socket, request_id)
+        await serve(socket, request_id)
     except FootplateError as error:
         errors.count_refusal(error)
-        await _refuse(socket, errors.error_response(error, request_id), request_id)
+        await refuse_socket(socket, errors.error_response(error, request_id), request_id)
     except Exception:
         log.exception("unexpected error", action="api.failed", request_id=request_id, path=socket.scope["path"])
         if socket.application_state is WebSocketState.CONNECTING:
-            await _refuse(socket, errors.internal_error_response(request_id), request_id)
+            await refuse_socket(socket, errors.internal_error_response(request_id), request_id)
 
 
-async def _stream(socket: WebSocket, request_id: str) -> None:
+async def authenticate_socket(socket: WebSocket, path: str) -> tuple[Principal, str, str]:
+    """Checks that the caller may read the route. Returns the caller, its API key, and the id of the session."""
     services = get_services(socket)
-    secret = _extract_api_key(socket)
+    secret = extract_socket_key(socket)
     principal = await services.keys.authenticate(secret)
     await services.limit_guard.check_request(principal)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
     await services.reads.check_session_visible(principal, session_id)
-    check_route(principal, "GET", PATH)
+    check_route(principal, "GET", path)
     services.quotas.check_streams(principal.id)
+    return principal, secret, session_id
+
+
+async def _stream(socket: WebSocket, request_id: str) -> None:
+    services = get_services(socket)
+    principal, secret, session_id = await authenticate_socket(socket, PATH)
     query = read_query(socket, StreamEvents)
     cursor = parse_start_cursor(socket.headers.get("last-event-id"), query.after)
     frames = services.tails.frames(
@@ -81,15 +95,19 @@ async def _serve_frames(
 ) -> None:
     async with aclosing(cast("ClosableFrames", frames)):
         first_frame = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
-        offered = socket.scope.get("subprotocols", ())
         try:
-            await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(REQUEST_ID_HEADER, request_id.encode())])
+            await accept_socket(socket, request_id)
         except OSError:
             return  # the client disconnected
         await stream_to_socket(socket, frames, first_frame=first_frame, until_revoked=until_revoked())
 
 
-def _extract_api_key(socket: WebSocket) -> str:
+async def accept_socket(socket: WebSocket, request_id: str) -> None:
+    offered = socket.scope.get("subprotocols", ())
+    await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(REQUEST_ID_HEADER, request_id.encode())])
+
+
+def extract_socket_key(socket: WebSocket) -> str:
     for offered in socket.scope.get("subprotocols", ()):
         if offered.startswith(KEY_PREFIX):
             return str(offered).removeprefix(KEY_PREFIX)
@@ -98,12 +116,13 @@ def _extract_api_key(socket: WebSocket) -> str:
 
 async def refuse_unknown_socket(socket: WebSocket) -> None:
     path = socket.scope["path"]
-    error = errors.UnknownRoute(404, f"There is no WebSocket at {path}.", f"The only WebSocket is at {PATH}.")
+    known = f"WebSockets are at {PATH} and {TERMINAL_PATH}."
+    error = errors.UnknownRoute(404, f"There is no WebSocket at {path}.", known)
     request_id: str = socket.scope["request_id"]
-    await _refuse(socket, errors.error_response(error, request_id), request_id)
+    await refuse_socket(socket, errors.error_response(error, request_id), request_id)
 
 
-async def _refuse(socket: WebSocket, response: Response, request_id: str) -> None:
+async def refuse_socket(socket: WebSocket, response: Response, request_id: str) -> None:
     response.headers[REQUEST_ID_HEADER.decode()] = request_id
     await socket.send_denial_response(response)
 

@@ -9,6 +9,11 @@ from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
 from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.agent.multiagent import Multiagent, build_stored_references
 from footplate.api.wire.agent.multiagent import check_definition as check_subagents
+from footplate.api.wire.agent.server_toolsets import (
+    ServerToolsets,
+    check_distinct_from_servers,
+    normalise_toolsets,
+)
 from footplate.api.wire.agent.tools import Tools, normalise_tools
 from footplate.api.wire.policy.permissions import OwnPermissions
 from footplate.api.wire.request_base import (
@@ -25,10 +30,20 @@ from footplate.api.wire.request_base import (
     timestamp,
 )
 from footplate.domain.agents.agents_and_config import Agent, fill_default_policies, keep_stored_tools
+from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
-EXTENSION_FIELDS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters", "permissions")
+EXTENSION_FIELDS: Final = (
+    "harness",
+    "role",
+    "goal",
+    "backstory",
+    "limits",
+    "model_parameters",
+    "permissions",
+    SERVER_TOOLSETS,
+)
 """Footplate's own fields. They appear in a definition only if they were set."""
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -59,6 +74,10 @@ class Limits(Body):
     max_retries: Annotated[
         int | None, Field(ge=0, le=100, description="How often a turn is retried after a temporary failure.")
     ] = None
+    retry_delay_seconds: Annotated[
+        float | None,
+        Field(ge=0, le=3600, description="Wait before the first of these retries. Each further wait is twice as long."),
+    ] = None
     timeout_seconds: Annotated[
         float | None,
         Field(
@@ -78,6 +97,7 @@ class AgentExtensions(Body):
     backstory: Prompt | None = None
     limits: Limits | None = None
     model_parameters: dict[str, JsonValue] | None = None
+    server_toolsets: ServerToolsets | None = None
 
 
 class AgentCreate(AgentExtensions):
@@ -143,6 +163,8 @@ def normalise_definition_fields(body: AgentCreate | AgentUpdate | AgentOverrides
         fields["tools"] = normalise_tools(getattr(body, "tools", None))
     if "mcp_servers" in sent:
         fields["mcp_servers"] = normalise_servers(getattr(body, "mcp_servers", None))
+    if SERVER_TOOLSETS in sent:
+        fields[SERVER_TOOLSETS] = normalise_toolsets(getattr(body, SERVER_TOOLSETS, None))
     return fields
 
 
@@ -185,6 +207,7 @@ def merge_definition(definition: JsonObject, fields: JsonObject) -> JsonObject:
 def check_definition(definition: JsonObject, *, where: str = "") -> JsonObject:
     """Raises `InvalidRequest` if parts of a definition contradict each other. Applies to merged definitions too."""
     check_toolsets(definition.get("mcp_servers"), definition.get("tools"), where=where)
+    check_distinct_from_servers(definition.get("mcp_servers"), definition.get(SERVER_TOOLSETS), where=where)
     return definition
 
 

@@ -8,13 +8,14 @@ from pydantic_core import PydanticCustomError
 
 from footplate.api.wire.request_base import UNSUPPORTED, Body, Id, Version
 from footplate.domain.agents.agents_and_config import CUSTOM_TOOL_TYPE, Agent
+from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS, sanitize_name
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import JsonObject, as_objects
+from footplate.domain.json import Json, JsonObject, as_objects
 
 SUBAGENT_HARNESSES: Final = frozenset({"claude", "native"})
 """Harnesses that support subagents."""
 _CLAUDE: Final = "claude"
-_CLAUDE_LACKS: Final = ("mcp_servers", "model_parameters", "custom tools")
+_CLAUDE_LACKS: Final = ("mcp_servers", "model_parameters", "custom tools", SERVER_TOOLSETS)
 """What subagents of Claude Code cannot have."""
 MAX_AGENTS: Final = 20
 _FIELD: Final = "multiagent"
@@ -138,6 +139,7 @@ def _find_unsupported_features(definition: JsonObject, harness: str, member: Age
         "mcp_servers": own.get("mcp_servers"),
         "model_parameters": own.get("model_parameters"),
         "custom tools": custom,
+        SERVER_TOOLSETS: own.get(SERVER_TOOLSETS),
     }
     for feature in _CLAUDE_LACKS if harness == _CLAUDE else ():
         if found[feature]:
@@ -145,13 +147,21 @@ def _find_unsupported_features(definition: JsonObject, harness: str, member: Age
                 f"has {feature}, which subagents of Claude Code do not support",
                 f"Choose an agent without {feature}, or the harness 'native'.",
             )
-    urls = {server.get("name"): server.get("url") for server in as_objects(definition.get("mcp_servers"))}
-    for server in as_objects(own.get("mcp_servers")):
-        if (name := server.get("name")) in urls and urls[name] != server.get("url"):
+    sources = _tool_sources(definition)
+    for name, source in _tool_sources(own).items():
+        if name in sources and sources[name] != source:
+            kind = "MCP server" if source is not None else "toolset"
             yield (
-                f"has another MCP server with the name {name!r}",
-                "The rules of the agent apply to the servers of its subagents by name: use distinct names.",
+                f"has another {kind} with the name {name!r}",
+                "The rules of the agent apply to servers and toolsets of its subagents by name: use distinct names.",
             )
+
+
+def _tool_sources(definition: JsonObject) -> dict[str, Json]:
+    """Returns the URL of each MCP server, and None for each server-side toolset, by the name in rules."""
+    servers, toolsets = as_objects(definition.get("mcp_servers")), as_objects(definition.get(SERVER_TOOLSETS))
+    urls = {sanitize_name(str(server.get("name"))): server.get("url") for server in servers}
+    return {**urls, **{str(toolset.get("name")): None for toolset in toolsets}}
 
 
 def read_stored_references(definition: JsonObject) -> list[tuple[str, int]]:

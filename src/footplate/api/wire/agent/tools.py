@@ -169,7 +169,7 @@ class McpToolConfig(Body):
     permission_policy: PermissionPolicy = None
 
 
-def _check_unique_names(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
+def check_unique_names(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
     names = [config.name for config in configs or []]
     duplicates = {name for name in names if names.count(name) > 1}
     if duplicates:
@@ -182,27 +182,30 @@ class McpToolset(Body):
 
     type: Literal["mcp_toolset"]
     mcp_server_name: ServerName
-    configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_check_unique_names)] = (
+    configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(check_unique_names)] = (
         None
     )
     default_config: DefaultToolConfig | None = None
 
     def normalise(self) -> JsonObject:
-        default = self.default_config is None or self.default_config.enabled is not False
-        configs: list[Json] = [
-            {
-                "name": config.name,
-                "enabled": default if config.enabled is None else config.enabled,
-                **_normalise_policy(config),
-            }
-            for config in self.configs or []
-        ]
         return {
             "type": mcp_servers.TOOLSET,
             "mcp_server_name": self.mcp_server_name,
-            "configs": configs,
-            "default_config": {"enabled": default, **_normalise_policy(self.default_config)},
+            **normalise_configs(self.configs, self.default_config),
         }
+
+
+def normalise_configs(configs: list[McpToolConfig] | None, default_config: DefaultToolConfig | None) -> JsonObject:
+    default = default_config is None or default_config.enabled is not False
+    listed: list[Json] = [
+        {
+            "name": config.name,
+            "enabled": default if config.enabled is None else config.enabled,
+            **_normalise_policy(config),
+        }
+        for config in configs or []
+    ]
+    return {"configs": listed, "default_config": {"enabled": default, **_normalise_policy(default_config)}}
 
 
 AnyTool: TypeAlias = Toolset | McpToolset | CustomTool

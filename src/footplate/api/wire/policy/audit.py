@@ -17,9 +17,9 @@ class ListAudit(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     order: Literal["asc", "desc"] = "desc"
-    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"] | None = None
+    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal", "error", "terminal"] | None = None
     session_id: Id | None = None
-    outcome: Literal["allow", "ask", "deny", "edit", "block", "none", "failed"] | None = None
+    outcome: Literal["allow", "ask", "deny", "edit", "block", "none", "failed", "retried"] | None = None
     tool: Text | None = None
     member: Text | None = None
     """The id or the name of a member."""

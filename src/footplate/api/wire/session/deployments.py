@@ -224,7 +224,7 @@ def serialize_deployment(deployment: Deployment) -> JsonObject:
         "type": "deployment",
         "name": definition.name,
         "description": definition.description,
-        "agent": _serialize_agent(template.agent["id"], template.agent["version"]),
+        "agent": serialize_agent_reference(template.agent["id"], template.agent["version"]),
         "environment_id": definition.environment_id,
         "initial_events": [{"type": "user.message", **body} for body in template.messages],
         "steps": [{"kind": step.kind.value, "name": step.name, **step.dump()} for step, _ in template.steps],
@@ -258,7 +258,7 @@ def serialize_run(run: DeploymentRun) -> JsonObject:
         "id": run.id,
         "type": "deployment_run",
         "deployment_id": run.deployment_id,
-        "agent": _serialize_agent(run.agent_id, run.agent_version),
+        "agent": serialize_agent_reference(run.agent_id, run.agent_version),
         "session_id": run.session_id,
         "error": None if run.error is None else run.error.dump(),
         "skipped": run.skipped,
@@ -267,7 +267,7 @@ def serialize_run(run: DeploymentRun) -> JsonObject:
     }
 
 
-def _serialize_agent(agent_id: JsonValue, version: JsonValue) -> JsonObject:
+def serialize_agent_reference(agent_id: JsonValue, version: JsonValue) -> JsonObject:
     return {"type": "agent", "id": agent_id, "version": version}
 
 

@@ -7,7 +7,14 @@ from pydantic import Field
 
 from footplate.api.wire.request_base import Id, Parameters
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files.snapshots import SCRATCH_TREE, FileChange, TreeDiff, display_path
+from footplate.domain.files.snapshots import (
+    SCRATCH_TREE,
+    ChangeState,
+    DiffSummary,
+    FileChange,
+    TreeDiff,
+    display_path,
+)
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.api import DiffRequest, ForkPoint
 
@@ -29,11 +36,21 @@ class ReadDiff(Parameters):
     to_position: Annotated[Position | None, Field(description="Position of the event, instead of its ID.")] = None
     project_id: Annotated[Id | None, Field(description="Only this project.")] = None
     format: Annotated[Literal["json", "patch"], Field(description="A summary, or a patch for `git apply`.")] = "json"
+    state: Annotated[
+        ChangeState | None,
+        Field(description="Only the changes in this state, in a patch. A summary has the changes of each state."),
+    ] = None
 
 
 def parse_diff_request(query: ReadDiff) -> DiffRequest:
     old = _parse_point("from", query.from_event_id, query.from_position)
     new = _parse_point("to", query.to_event_id, query.to_position)
+    if query.state is not None and query.format != "patch":
+        raise InvalidRequest(
+            "state: is only for patches, because a summary has the changes of each state",
+            field="state",
+            help_text="Send format=patch too, or read `states` in the summary.",
+        )
     if query.turn_id is not None and (old is not None or new is not None):
         raise InvalidRequest(
             "turn_id: cannot be combined with events or positions",
@@ -66,23 +83,36 @@ def require_single_diff(found: Sequence[TreeDiff]) -> TreeDiff:
     )
 
 
-def serialize_diff(session_id: str, found: Sequence[tuple[TreeDiff, Sequence[FileChange]]]) -> JsonObject:
+def serialize_diff(session_id: str, found: Sequence[tuple[TreeDiff, DiffSummary]]) -> JsonObject:
     return {
         "type": "diff",
         "session_id": session_id,
-        "trees": [_serialize_tree(diff, changes) for diff, changes in found],
+        "trees": [_serialize_tree(diff, summary) for diff, summary in found],
     }
 
 
-def _serialize_tree(diff: TreeDiff, changes: Sequence[FileChange]) -> JsonObject:
+def _serialize_tree(diff: TreeDiff, summary: DiffSummary) -> JsonObject:
     omitted: list[Json] = [*(diff.new.omitted if diff.new is not None else ())]
     return {
         "project_id": None if diff.tree == SCRATCH_TREE else diff.tree,
         "name": diff.name,
+        **_serialize_changes(summary.files),
+        "left_out": omitted,
+        "states": _serialize_states(summary),
+    }
+
+
+def _serialize_states(summary: DiffSummary) -> JsonObject | None:
+    if summary.states is None:
+        return None
+    return {state: {"count": len(files), **_serialize_changes(files)} for state, files in summary.states.items()}
+
+
+def _serialize_changes(changes: Sequence[FileChange]) -> JsonObject:
+    return {
         "files": [_serialize_change(change) for change in changes],
         "added": sum(change.added or 0 for change in changes),
         "deleted": sum(change.deleted or 0 for change in changes),
-        "left_out": omitted,
     }
 
 

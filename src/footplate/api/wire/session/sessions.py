@@ -10,6 +10,11 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 from footplate.api.wire.agent.agents import AgentOverrides
 from footplate.api.wire.agent.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.agent.multiagent import AgentReference, union_tag
+from footplate.api.wire.agent.server_toolsets import (
+    ServerToolsets,
+    check_distinct_from_servers,
+    normalise_toolsets,
+)
 from footplate.api.wire.agent.tools import Tools, normalise_tools
 from footplate.api.wire.files_and_resources import FileResources
 from footplate.api.wire.policy.permissions import OwnPermissions, dump_permissions
@@ -35,6 +40,7 @@ from footplate.api.wire.request_base import (
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.visibility import TeamId, VisibilityName, parse_audience, serialize_audience
 from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
+from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
@@ -99,6 +105,7 @@ class SessionAgentUpdate(Body):
 
     tools: Tools = NOT_NULLABLE
     mcp_servers: McpServers | None = None
+    server_toolsets: ServerToolsets | None = None
 
 
 class SessionUpdate(Body):
@@ -136,7 +143,12 @@ def _update_agent_copy(agent: JsonObject, update: SessionAgentUpdate) -> JsonObj
         changed["tools"] = keep_stored_tools(normalise_tools(update.tools), agent.get("tools"))
     if "mcp_servers" in update.model_fields_set:
         changed["mcp_servers"] = normalise_servers(update.mcp_servers)
+    if SERVER_TOOLSETS in update.model_fields_set:
+        changed.pop(SERVER_TOOLSETS, None)
+        if toolsets := normalise_toolsets(update.server_toolsets):
+            changed[SERVER_TOOLSETS] = toolsets
     check_toolsets(changed.get("mcp_servers"), changed.get("tools"), where="agent.")
+    check_distinct_from_servers(changed.get("mcp_servers"), changed.get(SERVER_TOOLSETS), where="agent.")
     return changed
 
 
@@ -176,6 +188,8 @@ def serialize_session(session: Session) -> JsonObject:
         "deployment_id": session.deployment_id,
         "stats": serialize_stats(session),
         "usage": {**serialize_token_usage(session.usage), "active_seconds": session.active_seconds},
+        "interactions": session.usage.requests,
+        "last_interaction_at": optional_timestamp(session.last_interaction_at),
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
         "archived_at": optional_timestamp(session.archived_at),
@@ -187,6 +201,7 @@ def serialize_session(session: Session) -> JsonObject:
         "permissions": shown_rules(session.permissions),
         "created_by": session.created_by,
         "owner": {"id": session.owner_id, "name": session.owner_name},
+        "conversation_id": session.conversation_id,
         "parent_id": session.parent_id,
         "group_id": session.group_id,
         **serialize_audience(session.audience),
@@ -221,6 +236,16 @@ def serialize_total_usage(session_id: str, total: TotalUsage) -> JsonObject:
         "session_id": session_id,
         "sessions": total.sessions,
         "usage": serialize_token_usage(total.usage),
+    }
+
+
+def serialize_tool_calls(calls: int, failed: int, seconds: float) -> JsonObject:
+    return {
+        "calls": calls,
+        "failed": failed,
+        "success_rate": round((calls - failed) / calls, 4) if calls else None,
+        "seconds": round(seconds, 3),
+        "average_seconds": round(seconds / calls, 4) if calls else None,
     }
 
 

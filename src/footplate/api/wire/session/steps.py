@@ -50,9 +50,10 @@ def _check_condition(expression: str) -> str:
     return expression
 
 
-def _check_command(command: str) -> str:
+def check_command_text(command: str, *, with_payload: bool = False) -> str:
+    """Raises `ValueError` for a reference in a place where it is not allowed. For validators."""
     try:
-        shell_references.check_command(command)
+        shell_references.check_command(command, with_payload=with_payload)
     except InvalidRequest as error:
         raise ValueError(f"{error.message.partition(': ')[2]}. {error.help_text}") from error
     return command
@@ -84,7 +85,7 @@ Condition = Annotated[
     AfterValidator(_check_condition),
     Field(description="A CEL expression over `steps`. The step is skipped if it is false."),
 ]
-Command = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_command)]
+Command = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(check_command_text)]
 ReferenceText = Annotated[Text, StringConstraints(max_length=50_000), AfterValidator(_check_text)]
 CommitMessage = Annotated[
     Text,
@@ -156,9 +157,12 @@ class ShellStep(_StepFields):
 
     kind: Literal["shell"]
     command: Command
+    terminal: Annotated[
+        bool, Field(description="Run it on the session's terminal, where people see it and can type.")
+    ] = False
 
     def to_definition(self) -> StepDefinition:
-        return replace(self._define(StepKind.SHELL), command=self.command)
+        return replace(self._define(StepKind.SHELL), command=self.command, in_terminal=self.terminal)
 
 
 class ExternalStep(_StepFields):
@@ -291,11 +295,12 @@ class AddSteps(Body):
 
 _CONTENT_FIELDS: Final[Mapping[StepKind, Sequence[str]]] = {
     StepKind.PROMPT: ("content",),
-    StepKind.SHELL: ("command",),
+    StepKind.SHELL: ("command", "terminal"),
     StepKind.EXTERNAL: ("instructions",),
     StepKind.PARALLEL: (),
     StepKind.MERGE: ("into", "message", "project_id"),
     StepKind.PUSH: ("branch", "message", "project_id"),
+    StepKind.TERMINAL: (),
 }
 """The fields that only steps of a kind have, and that can be edited."""
 
@@ -311,6 +316,7 @@ class EditStep(Body):
     ends_session: bool = False
     content: MessageContent | ReferenceText | None = None
     command: Command | None = None
+    terminal: bool = False
     instructions: ReferenceText | None = None
     into: BranchName | None = None
     branch: BranchName | None = None
@@ -341,6 +347,8 @@ class EditStep(Body):
             new = replace(new, content=prompt.to_definition().content)
         if "command" in sent and self.command is not None:
             new = replace(new, command=self.command)
+        if "terminal" in sent:
+            new = replace(new, in_terminal=self.terminal)
         if "instructions" in sent:
             new = replace(new, instructions=self.instructions or "")
         if old.delivery is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from footplate.api.wire.request_base import Parameters, Text, optional_timestamp, timestamp
-from footplate.api.wire.session.sessions import serialize_token_usage
+from footplate.api.wire.session.sessions import serialize_token_usage, serialize_tool_calls
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.turns import Turn
 
@@ -26,7 +26,7 @@ def serialize_result(turn: Turn) -> JsonObject:
         "error": None,
         "pending": [],
         "data": {},
-        **stored,
+        **{name: value for name, value in stored.items() if name not in {"commit", "commits"}},
         "session_id": turn.session_id,
         "error_message": stored.get("error"),
         "metrics": _serialize_metrics(turn),
@@ -58,6 +58,10 @@ def serialize_turn(turn: Turn) -> JsonObject:
         "first_seq": turn.first_seq,
         "config": turn.config,
         "usage": serialize_token_usage(turn.usage),
+        "commit": turn.result.get("commit"),
+        "commits": turn.result.get("commits") or {},
+        "tools": {name: serialize_tool_calls(*counts) for name, counts in turn.tools.items()},
+        "last_interaction_at": optional_timestamp(turn.last_interaction_at),
         "result": serialize_result(turn),
         "created_at": timestamp(turn.created_at),
         "started_at": optional_timestamp(turn.started_at),

@@ -45,6 +45,8 @@ class RunRequest:
     harness: str | None = None
     system: str | None = None
     max_turns: int | None = None
+    retry_delay: float | None = None
+    """Seconds before the first retry of a failed turn."""
     title: str | None = None
     directory: str | None = None
     """Working directory, if the server can see it. None for a directory of the session."""
@@ -69,8 +71,8 @@ class RunRequest:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        limits = {"max_iterations": self.max_turns} if self.max_turns else None
-        return drop_none(model=self.model, system=self.system, limits=limits)
+        limits = drop_none(max_iterations=self.max_turns, retry_delay_seconds=self.retry_delay)
+        return drop_none(model=self.model, system=self.system, limits=limits or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,7 @@ class ApprovedCallRunner:
             return builtin_tools.session_output(done)
         if self._servers is not None and self._servers.names.resolve(call.name):
             turn.log.check()
-            result = await self._servers.call_tool(call.name, item.call_input)
+            result = await self._servers.call_tool(call.name, item.call_input, item.use.id)
             return builtin_tools.ToolOutput(result.content, is_error=result.is_error)
         name = tool_names.footplate_name(call.name)
         call_input = (

@@ -8,6 +8,7 @@ from typing import Final
 
 from footplate.domain.agents import mcp_servers
 from footplate.domain.agents.agents_and_config import CustomTool, ResolvedConfig
+from footplate.domain.json import JsonObject
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.events import custom_tool_use as asked
 from footplate.harness.claude.transcripts.sdk_message_parser import Call
@@ -48,8 +49,8 @@ class CustomTools:
         """Whether the name is a custom tool's, perhaps of an earlier version of the agent."""
         return name.startswith(self._prefix)
 
-    def use_event(self, call: Call) -> Event:
-        return asked(self.own_name(call.name), call.input, call_id=call.id)
+    def use_event(self, call: Call, context: JsonObject) -> Event:
+        return asked(self.own_name(call.name), call.input, call_id=call.id, context=context)
 
 
 def _by_cli_name(tools: tuple[CustomTool, ...], max_length: int) -> dict[str, CustomTool]:

@@ -136,7 +136,7 @@ class PendingCalls:
             if self.custom_tools.session_tool(name) is not None:
                 event = await self._session_tools.start_waiting(call.input, call_id=call_id)
             else:
-                event = self.custom_tools.use_event(call)
+                event = self.custom_tools.use_event(call, self._turn.caller_context)
                 await self._turn.log.append([event])
             self._requests[call_id] = event
         except FootplateError as error:

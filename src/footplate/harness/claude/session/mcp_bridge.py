@@ -1,6 +1,7 @@
-"""Offers the agent's MCP servers to the Claude Code CLI as in-process servers of the SDK.
+"""Offers the agent's MCP servers and server-side toolsets to the Claude Code CLI as in-process servers of the SDK.
 
-When the CLI requests a call, the worker calls the real MCP server, which the environment cannot reach. Every call is
+When the CLI requests a call, the worker calls the real MCP server, which the environment cannot reach, or the function
+of the toolset. Every call is
 logged before it is made. A call that was not permitted, or was already made, is rejected.
 """
 
@@ -62,7 +63,8 @@ class McpBridge:
         if not self._recorder().claim_start(call_id, name, arguments):
             return types.CallToolResult(content=[_text_content(NOT_PERMITTED)], is_error=True)
         self._turn.log.check()
-        result = await self._servers.call_tool(name, arguments)
+        use = self._recorder().find_use(call_id)
+        result = await self._servers.call_tool(name, arguments, use.id if use is not None else "")
         return types.CallToolResult(
             content=[_to_mcp_content(block) for block in result.content], is_error=result.is_error
         )

@@ -1,0 +1,1 @@
+"""Claims that each requirement holds, also where no other group has one."""
