@@ -75,12 +75,11 @@ async def test_a_session_ends_when_it_is_done_and_its_fork_goes_on(
     assert (await client.sessions.retrieve(fork.id)).status == "idle"
 
 
-@pytest.mark.parametrize("harness", ["shell", "native", "claude"])
+@pytest.mark.parametrize("harness", ["shell", "claude"])
 async def test_a_worker_that_dies_between_the_request_and_the_end_does_not_lose_it(
     cluster: Cluster, client: AsyncFootplate, harness: str
 ) -> None:
-    name = {"native": "bash", "claude": "Bash"}.get(harness, "bash")
-    await cluster.model.install("long", replies([tool(name, {"command": "sleep 300"})], [text("Over.")]))
+    await cluster.model.install("long", replies([tool("Bash", {"command": "sleep 300"})], [text("Over.")]))
     session = await create_session(client, harness, "sleep 300" if harness == "shell" else "[[script:long]]")
 
     async def sleeps() -> bool:

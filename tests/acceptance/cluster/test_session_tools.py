@@ -124,8 +124,10 @@ async def list_children(cluster: Cluster, session_id: str) -> list[Any]:
 
 
 @pytest.mark.requirement("O5")
-@HARNESSES
-@pytest.mark.parametrize("failpoint", [None, "before_result_commit", "after_ask"])
+@pytest.mark.parametrize(
+    ("harness", "failpoint"),
+    [("native", None), ("claude", None), ("native", "before_result_commit"), ("claude", "after_ask")],
+)
 async def test_the_results_of_child_sessions_reach_the_model_once(
     cluster: Cluster, model: ScriptedModel, harness: str, failpoint: str | None
 ) -> None:
