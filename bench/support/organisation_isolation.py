@@ -18,6 +18,7 @@ from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
 from bench.support.nested_references import SKIPPED_STEP, TRANSCRIPT_LINE
 from bench.support.openapi import OpenApiDocument, Operation, is_supported
+from footplate.client.webhooks import sign_delivery
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
 from footplate.stack.orphan_processes import wait_until
@@ -170,10 +171,17 @@ class Organisation:
         return {"deployment_id": deployment_id, "deployment_run_id": run.json()["id"]}
 
     async def _create_trigger(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> dict[str, str]:
-        """Creates a trigger whose sessions do nothing, unless the key is restricted to projects."""
-        work = {"agent": agent_id, "environment_id": environment_id, "steps": [SKIPPED_STEP]}
+        """Creates a trigger with two deliveries that do nothing, unless the key is restricted to projects."""
+        work = {"agent": agent_id, "environment_id": environment_id, "steps": [SKIPPED_STEP], "condition": "false"}
         created = await self.http.post("/v1/triggers", json={"name": ids.new_id("name"), **work, **audience})
-        return {} if created.status_code == httpx2.codes.FORBIDDEN else {"trigger_id": created.json()["id"]}
+        if created.status_code == httpx2.codes.FORBIDDEN:
+            return {}
+        trigger = created.json()
+        for _ in range(2):
+            headers = sign_delivery(trigger["secret"], ids.new_id("delivery"), "{}")
+            sent = await self.http.post(f"/v1/triggers/{trigger['id']}", content="{}", headers=headers)
+            sent.raise_for_status()
+        return {"trigger_id": trigger["id"]}
 
     async def _create_member(self) -> dict[str, str]:
         """Creates a member, a team and a key, if the caller is an administrator."""
