@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import ORGANISATION, LimitName
@@ -132,6 +133,8 @@ async def test_steps_are_added_to_an_existing_session(office: Office) -> None:  
             await unit.update_trigger(hidden, trigger.id, lambda found: found.definition)
     with pytest.raises(NotFound):
         await office.cell.reads.trigger(hidden, trigger.id)
+    entries = await office.cell.reads.audit(hidden, Page(limit=10), AuditFilter(kind="change"))
+    assert "trigger" not in {entry.layer for entry in entries}
     assert await office.cell.reads.triggers(hidden, Page(limit=10)) == []
 
 
