@@ -149,7 +149,7 @@ async def test_filters_and_parameters_reach_the_query(http: httpx2.AsyncClient, 
         "agent": ["agent_1", "agent_2"],
         "tool[]": "bash",
         "status": "failed",
-        "parameter": ["max_iterations=50", "effort=high"],
+        "parameter": ["max_iterations=50", "effort=high", 'style="\\u0000"'],
     }
     (line,) = (await http.get("/v1/usage", params=params)).json()["data"]
     assert line["tool_calls"] == {
@@ -162,7 +162,7 @@ async def test_filters_and_parameters_reach_the_query(http: httpx2.AsyncClient, 
     assert line["parameters"] == {"mode": "background"}
     question = api.usage.requests[0][1]
     assert question.filters == {"agent": ["agent_1", "agent_2"], "tool": ["bash"], "status": ["failed"]}
-    assert question.parameters == {"max_iterations": 50, "effort": "high"}
+    assert question.parameters == {"max_iterations": 50, "effort": "high", "style": "\ufffd"}
 
 
 async def test_a_report_by_hour_covers_the_last_day(http: httpx2.AsyncClient, api: Api) -> None:

@@ -10,7 +10,7 @@ from footplate.api.wire.request_base import Parameters, Text, UtcTime, timestamp
 from footplate.api.wire.response_models import ResponseModel, ToolCallTotals, UsageAnswer
 from footplate.api.wire.session.sessions import serialize_token_usage, serialize_tool_calls
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, clean
 from footplate.domain.ports.usage_report import Filter, Grouping, UsageQuery, UsageRow
 from footplate.domain.sessions.turns import TurnStatus
 
@@ -96,7 +96,7 @@ def _parse_parameter(text: str) -> tuple[str, Json]:
             "parameter: must be NAME=VALUE", field="parameter[]", help_text="Example: parameter=max_iterations=50."
         )
     try:
-        return name, orjson.loads(value)
+        return name, clean(orjson.loads(value))
     except orjson.JSONDecodeError:
         return name, value
 
