@@ -235,6 +235,18 @@ async def test_secrets_rotate_with_an_overlap_and_old_rows_are_deleted(office: O
     assert await office.cell.reads.trigger_deliveries(office.admin, trigger.id, Page(limit=10)) == []
 
 
+async def test_a_trigger_ends_with_the_deletion_of_its_session(office: Office) -> None:  # noqa: F811
+    """Its owner would not see it any more, and could not use its name again."""
+    author = await office.member("operator")
+    for _ in range(2):
+        session_id = await office.cell.session(author)
+        template = SessionTemplate(agent={}, steps=[(SHELL, {})])
+        trigger = await create(office, author, session_id=session_id, environment_id=None, template=template)
+        await office.cell.delete(author, session_id)
+        await WebhookExpiry(office.cell.database, timedelta(days=1)).run()
+        assert await office.cell.reads.trigger_keys(trigger.id) is None
+
+
 async def test_deliveries_act_with_the_present_rights_of_the_member(office: Office) -> None:  # noqa: F811
     author, successor = await office.member("operator"), await office.member("operator")
     trigger = await create(office, author)
