@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from tests.integration.engine.cell import DONE, Engine, wait_until
+from tests.integration.engine.cell import DONE, Engine
 
 from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Overloaded
@@ -14,6 +14,7 @@ from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Mode, SessionStatus, TurnOutcome, TurnStatus
 from footplate.engine.turn import timeout
+from footplate.stack.orphan_processes import wait_until
 from footplate.stream.turn_publisher import TurnPublisher
 
 pytestmark = pytest.mark.timing
