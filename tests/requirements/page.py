@@ -1,9 +1,11 @@
 """Writes docs/requirements.md: each requirement, its state, and the tests that are marked with it.
 
-`--check` fails if the page is out of date, a requirement that is done has no test, or a test names an unknown one.
+`--check` fails if the page is out of date, a requirement that is done has no test, a test names an unknown one, or
+docs/source-requirements.md names an unknown one or omits one.
 """
 
 import ast
+import re
 import sys
 import tomllib
 from collections import defaultdict
@@ -14,12 +16,15 @@ from typing import Any, Final
 from bench.generated_file import ROOT, write_or_check
 
 PAGE: Final = ROOT / "docs" / "requirements.md"
+SOURCES: Final = ROOT / "docs" / "source-requirements.md"
+_CODE: Final = re.compile(r"[A-Z]\d+")
 _FILE: Final = Path(__file__).with_name("requirements.toml")
 _HEAD: Final = """\
 # Requirements
 
 This page lists what Footplate is required to do, how far each requirement is met, and the tests that show it. **done**
 requirements have at least one test; CI fails otherwise. **partial** and **missing** ones say what is not there yet.
+[source-requirements.md](source-requirements.md) shows what each of them was derived from.
 
 `just requirements` writes this page.
 """
@@ -53,14 +58,25 @@ def _requirements_in(expression: ast.expr) -> Iterator[str]:
             yield from (str(argument.value) for argument in node.args if isinstance(argument, ast.Constant))
 
 
-def find_problems(groups: Mapping[str, Any], tests: Tests) -> list[str]:
+def find_sources(page: str) -> frozenset[str]:
+    """Returns the requirements in the second column of the tables."""
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    return frozenset(code for row in rows for code in _CODE.findall(row[2]))
+
+
+def find_problems(groups: Mapping[str, Any], tests: Tests, sources: frozenset[str]) -> list[str]:
     known = {key: entry for group in groups.values() for key, entry in group.items() if key != "title"}
+    differing = [f"{key} is only in one of requirements.toml and {SOURCES.name}." for key in sorted(sources ^ {*known})]
     untested = [key for key, entry in known.items() if entry["state"] == "done" and not tests.get(key)]
-    return [f"{key} is marked done and has no test." for key in untested] + [
-        f"{key} is not in requirements.toml, but {names[0]} is marked with it."
-        for key, names in tests.items()
-        if key not in known
-    ]
+    return (
+        differing
+        + [f"{key} is marked done and has no test." for key in untested]
+        + [
+            f"{key} is not in requirements.toml, but {names[0]} is marked with it."
+            for key, names in tests.items()
+            if key not in known
+        ]
+    )
 
 
 def render(groups: Mapping[str, Any], tests: Tests) -> str:
@@ -83,7 +99,7 @@ def _link(test: str) -> str:
 
 def main() -> None:
     groups, tests = tomllib.loads(_FILE.read_text()), find_tests()
-    if problems := find_problems(groups, tests):
+    if problems := find_problems(groups, tests, find_sources(SOURCES.read_text())):
         sys.exit("\n".join(problems))
     write_or_check(PAGE, render(groups, tests), recipe="requirements")
 

@@ -132,10 +132,15 @@ async def test_errors_are_results_and_only_tool_errors_show_their_message() -> N
         """Cancel."""
         raise asyncio.CancelledError
 
+    def take_first() -> str:
+        """Take the first of nothing."""
+        return next(iter([]))
+
     assert await run(refuse) == ("The shop is closed.", True)
     assert await run(leak) == ("leak failed with ValueError. The worker's log has the details.", True)
     assert await run(exit_process) == ("exit_process failed with RuntimeError. The worker's log has the details.", True)
     assert await run(cancel) == ("cancel was cancelled.", True)
+    assert await run(take_first) == ("take_first failed with RuntimeError. The worker's log has the details.", True)
     assert await run(refuse) == ("The shop is closed.", True)
 
 

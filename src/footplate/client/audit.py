@@ -54,16 +54,18 @@ class UsageReports:
         end: datetime | None = None,
         limit: int | None = None,
         filters: Mapping[str, Sequence[str]] | None = None,
+        min_iterations: int | None = None,
     ) -> UsageReport:
         """Returns the usage of turns that started at or after `start` and before `end`. `filters` has a list of values
         for each of `session`, `agent`, `model`, `harness`, `member`, `project`, `status`, `tool` and `parameter`
-        (`NAME=VALUE`).
+        (`NAME=VALUE`). `min_iterations`: only lines with at least so many requests to models.
         """
         params: dict[str, Any] = {
             "group_by[]": list(group_by) or None,
             "from": None if start is None else start.isoformat(),
             "to": None if end is None else end.isoformat(),
             "limit": limit,
+            "min_iterations": min_iterations,
             **{f"{name}[]": list(values) for name, values in (filters or {}).items()},
         }
         present = {name: value for name, value in params.items() if value is not None}

@@ -36,6 +36,9 @@ class ChangeNotifier:
             self._live.notify_feed(accepted.organisation)
         if accepted.nudge:
             await self._nudger.nudge(accepted.session_id)
+        if accepted.ends_wait:
+            with suppress(FootplateError):  # the next attempt obeys the interrupt
+                await self._waker.end_wait(accepted.organisation, accepted.session_id)
         if accepted.wake:
             own = SessionToWake(accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle)
             await wake_sessions(self._waker, [own])

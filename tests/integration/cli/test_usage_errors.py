@@ -36,6 +36,12 @@ async def test_tools_and_directory_cannot_change_in_an_existing_session(footplat
         assert "projects, tools and harness" in done.err
 
 
+async def test_a_trigger_for_an_existing_session_cannot_choose_its_tools(footplate: Footplate) -> None:
+    done = await footplate("triggers", "create", "--session", "sesn_1", "--disallowed-tools", "bash", "hello")
+    assert done.code == 2
+    assert "options of new sessions" in done.err
+
+
 async def test_a_batch_can_have_a_project_and_options_before_its_file(footplate: Footplate, tmp_path: Path) -> None:
     (tmp_path / "jobs.jsonl").write_text('{"shell": "true"}\n')
     for arguments in (["run", "--project", ".", "jobs.jsonl"], ["--project", ".", "jobs.jsonl"], ["jobs.jsonl", "-p."]):

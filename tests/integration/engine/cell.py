@@ -167,6 +167,8 @@ class Engine:
             nudger = NudgeSender(self.settings.redis_url)
             await nudger.nudge(session_id)
             await nudger.aclose()
+        if accepted.ends_wait:
+            await self.waker.end_wait(self.principal.organisation, session_id)
         if accepted.wake:
             await self.waker.wake(self.principal.organisation, session_id)
         return accepted.wake

@@ -9,10 +9,12 @@ from tests.integration.engine.cell import DONE, Engine
 from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Overloaded
 from footplate.domain.pagination import Page
+from footplate.domain.ports.api import Input
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
-from footplate.domain.sessions.turns import Mode, TurnOutcome, TurnStatus
+from footplate.domain.sessions.turns import Mode, SessionStatus, TurnOutcome, TurnStatus
 from footplate.engine.turn import timeout
+from footplate.stack.orphan_processes import wait_until
 from footplate.stream.turn_publisher import TurnPublisher
 
 pytestmark = pytest.mark.timing
@@ -116,6 +118,24 @@ async def test_a_session_has_its_own_retry_delay_and_its_errors_are_audited(engi
         if item.event.type == events.SESSION_ERROR
     ]
     assert [entry.event for entry in entries] == errors
+
+
+async def test_an_interrupt_ends_the_wait_for_the_next_attempt(engine: Engine) -> None:
+    async def work(turn: TurnContext) -> TurnOutcome:
+        if turn.interrupt.is_set():
+            return TurnOutcome(status=TurnStatus.INTERRUPTED)
+        raise Overloaded("not now")
+
+    session_id = await engine.session(work, limits={"retry_delay_seconds": 3600})
+    await engine.send(session_id, "hi")
+
+    async def waits() -> bool:
+        return (await engine.cell.reads.session(engine.principal, session_id)).status is SessionStatus.RESCHEDULING
+
+    assert await wait_until(waits, 10)
+    await engine.send(session_id, Input(type=events.USER_INTERRUPT, body={}))
+    (turn,) = await engine.wait_for_ended_turns(session_id)
+    assert turn.status is TurnStatus.INTERRUPTED
 
 
 @pytest.mark.requirement("S3")

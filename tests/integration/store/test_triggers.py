@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import ORGANISATION, LimitName
@@ -132,6 +133,8 @@ async def test_steps_are_added_to_an_existing_session(office: Office) -> None:  
             await unit.update_trigger(hidden, trigger.id, lambda found: found.definition)
     with pytest.raises(NotFound):
         await office.cell.reads.trigger(hidden, trigger.id)
+    entries = await office.cell.reads.audit(hidden, Page(limit=10), AuditFilter(kind="change"))
+    assert "trigger" not in {entry.layer for entry in entries}
     assert await office.cell.reads.triggers(hidden, Page(limit=10)) == []
 
 
@@ -230,6 +233,18 @@ async def test_secrets_rotate_with_an_overlap_and_old_rows_are_deleted(office: O
         )
     await expiry.run()
     assert await office.cell.reads.trigger_deliveries(office.admin, trigger.id, Page(limit=10)) == []
+
+
+async def test_a_trigger_ends_with_the_deletion_of_its_session(office: Office) -> None:  # noqa: F811
+    """Its owner would not see it any more, and could not use its name again."""
+    author = await office.member("operator")
+    for _ in range(2):
+        session_id = await office.cell.session(author)
+        template = SessionTemplate(agent={}, steps=[(SHELL, {})])
+        trigger = await create(office, author, session_id=session_id, environment_id=None, template=template)
+        await office.cell.delete(author, session_id)
+        await WebhookExpiry(office.cell.database, timedelta(days=1)).run()
+        assert await office.cell.reads.trigger_keys(trigger.id) is None
 
 
 async def test_deliveries_act_with_the_present_rights_of_the_member(office: Office) -> None:  # noqa: F811

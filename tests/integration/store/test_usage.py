@@ -166,6 +166,10 @@ async def test_turns_are_queried_by_status_hour_and_parameters(cell: Cell, princ
     assert counts(await _query_usage(cell, principal, "project"), "project") == {None: (4, 16)}
     by_parameters = await _query_usage(cell, principal, "parameters")
     assert {str(as_object(line.group["parameters"])["max_iterations"]) for line in by_parameters} == {"3", "50"}
+    by_session = await _query_usage(cell, principal, "session", min_requests=8)
+    assert counts(by_session, "session") == {few: (2, 8), many: (2, 8)}
+    assert await _query_usage(cell, principal, "session", min_requests=9) == []
+    assert counts(await _query_usage(cell, principal, "status", min_requests=5), "status") == {"completed": (2, 8)}
     (line,) = await _query_usage(cell, principal, parameters={"max_iterations": 3})
     assert line.statuses == {"completed": 1, "failed": 1}
     (line,) = await _query_usage(cell, principal, filters={"status": ["failed"], "session": [few]})

@@ -105,6 +105,7 @@ async def test_a_limited_list_reports_that_there_is_more(http: httpx2.AsyncClien
         ({"from": "2020-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "from"),
         ({"to": "0001-01-01T00:00:00Z", "from": "9999-12-31T23:59:59Z"}, "from"),
         ({"limit": "0"}, "limit"),
+        ({"min_iterations": "-1"}, "min_iterations"),
         ({"by": "day"}, "by"),
         ({"tool": "bash"}, "tool[]"),
         ({"group_by": ["tool", "hour"]}, "group_by[]"),
@@ -136,7 +137,7 @@ async def test_usage_needs_a_key(api: Api) -> None:
 async def test_usage_is_in_the_openapi_document(http: httpx2.AsyncClient) -> None:
     described = (await http.get("/openapi.json")).json()["paths"]["/v1/usage"]["get"]
     names = ["session", "agent", "model", "harness", "member", "project", "status", "tool", "parameter"]
-    expected = ["group_by[]", *(f"{name}[]" for name in names), "from", "to", "limit"]
+    expected = ["group_by[]", *(f"{name}[]" for name in names), "min_iterations", "from", "to", "limit"]
     assert [item["name"] for item in described["parameters"]] == expected
 
 
@@ -149,7 +150,8 @@ async def test_filters_and_parameters_reach_the_query(http: httpx2.AsyncClient, 
         "agent": ["agent_1", "agent_2"],
         "tool[]": "bash",
         "status": "failed",
-        "parameter": ["max_iterations=50", "effort=high"],
+        "min_iterations": "6",
+        "parameter": ["max_iterations=50", "effort=high", 'style="\\u0000"'],
     }
     (line,) = (await http.get("/v1/usage", params=params)).json()["data"]
     assert line["tool_calls"] == {
@@ -162,7 +164,8 @@ async def test_filters_and_parameters_reach_the_query(http: httpx2.AsyncClient, 
     assert line["parameters"] == {"mode": "background"}
     question = api.usage.requests[0][1]
     assert question.filters == {"agent": ["agent_1", "agent_2"], "tool": ["bash"], "status": ["failed"]}
-    assert question.parameters == {"max_iterations": 50, "effort": "high"}
+    assert question.parameters == {"max_iterations": 50, "effort": "high", "style": "\ufffd"}
+    assert question.min_requests == 6
 
 
 async def test_a_report_by_hour_covers_the_last_day(http: httpx2.AsyncClient, api: Api) -> None:

@@ -17,7 +17,7 @@ from footplate.domain.agents.agents_and_config import (
     render_system,
     resolve_config,
 )
-from footplate.domain.agents.mcp_servers import McpServer
+from footplate.domain.agents.mcp_servers import McpServer, model_tool_name
 from footplate.domain.json import JsonObject
 from footplate.domain.sessions.groups import SESSION_TOOLS
 
@@ -128,6 +128,18 @@ def test_a_server_side_toolset_is_a_server_whose_tools_ask_by_default() -> None:
     all_allowed: JsonObject = {**toolset, "default_config": {"enabled": True, **allow}}
     config = resolve_config({**AGENT, "server_toolsets": [all_allowed]}, {}, default_harness="native")
     assert config.policies["mcp__shop__*"] == "always_allow"
+
+
+@pytest.mark.parametrize("name", ["shop__admin", "shop_"])
+def test_calls_are_not_allowed_by_the_policy_of_a_server_with_a_shorter_name(name: str) -> None:
+    allow: JsonObject = {"enabled": True, "permission_policy": {"type": "always_allow"}}
+    own: JsonObject = {"name": "shop", "default_config": allow}
+    other: JsonObject = {"type": "mcp_toolset", "mcp_server_name": name, "default_config": {"enabled": True}}
+    agent: JsonObject = {**AGENT, "tools": [other], "server_toolsets": [own]}
+    assert resolve_config(agent, {}, default_harness="native").policies == {}
+    other["default_config"] = allow
+    prefix = model_tool_name(name, "")
+    assert resolve_config(agent, {}, default_harness="native").policies == {f"{prefix}*": "always_allow"}
 
 
 @pytest.mark.requirement("F1")

@@ -34,6 +34,8 @@ class Waker:
         self.asked.append((session_id, priority))
         return session_id in self.lost
 
+    async def end_wait(self, organisation: str, session_id: str) -> None: ...
+
     async def prepare(self, organisation: str, session_id: str) -> None: ...
 
 

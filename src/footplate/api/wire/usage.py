@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final, Literal, get_args
 import orjson
 from pydantic import Field
 
-from footplate.api.wire.request_base import Parameters, Text, UtcTime, timestamp
+from footplate.api.wire.request_base import MAX_INTEGER, Parameters, Text, UtcTime, timestamp
 from footplate.api.wire.response_models import ResponseModel, ToolCallTotals, UsageAnswer
 from footplate.api.wire.session.sessions import serialize_token_usage, serialize_tool_calls
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, clean
 from footplate.domain.ports.usage_report import Filter, Grouping, UsageQuery, UsageRow
 from footplate.domain.sessions.turns import TurnStatus
 
@@ -42,6 +42,9 @@ class UsageParameters(Parameters):
         Values,
         Field(alias="parameter[]", default_factory=list, description="`NAME=VALUE`: a parameter with this value."),
     ]
+    min_iterations: Annotated[
+        int, Field(ge=0, le=MAX_INTEGER, description="Only lines with at least so many requests to models.")
+    ] = 0
     start: Annotated[UtcTime | None, Field(alias="from")] = None
     end: Annotated[UtcTime | None, Field(alias="to")] = None
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
@@ -71,6 +74,7 @@ class UsageParameters(Parameters):
             limit=self.limit + 1,
             filters=filters,
             parameters=dict(map(_parse_parameter, self.parameter)),
+            min_requests=self.min_iterations,
         )
 
     def _check_tool(self) -> None:
@@ -96,7 +100,7 @@ def _parse_parameter(text: str) -> tuple[str, Json]:
             "parameter: must be NAME=VALUE", field="parameter[]", help_text="Example: parameter=max_iterations=50."
         )
     try:
-        return name, orjson.loads(value)
+        return name, clean(orjson.loads(value))
     except orjson.JSONDecodeError:
         return name, value
 

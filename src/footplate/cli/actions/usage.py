@@ -14,6 +14,7 @@ def show_usage(
     since: datetime | None,
     until: datetime | None,
     limit: int,
+    min_iterations: int | None,
     as_json: bool,
     profile: str | None,
 ) -> None:
@@ -24,6 +25,7 @@ def show_usage(
             end=None if until is None else until.replace(tzinfo=UTC),
             limit=limit,
             filters=filters,
+            min_iterations=min_iterations,
         ),
         profile=profile,
         as_json=as_json,

@@ -94,7 +94,8 @@ def create(
     """Create a trigger and print its secret, which is never shown again."""
     from footplate.cli.actions import triggers as actions
 
-    if session is not None and any((agent, environment, model, harness, system, project, title)):
+    of_new_sessions = (agent, environment, model, harness, system, project, allowed_tools, disallowed_tools, title)
+    if session is not None and any(of_new_sessions):
         raise typer.BadParameter("--session cannot be combined with options of new sessions, such as --agent.")
     if not (prompt or shell or steps_file):
         raise typer.BadParameter("Give a prompt, --shell or --steps.")

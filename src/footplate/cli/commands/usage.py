@@ -56,6 +56,9 @@ def usage(
     parameter: Annotated[
         Values, typer.Option(metavar="NAME=VALUE", help="Only turns with this value of a parameter.")
     ] = None,
+    min_iterations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only lines with at least N requests to models.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of lines.")] = 1000,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -88,6 +91,7 @@ def usage(
         since=since,
         until=until,
         limit=limit,
+        min_iterations=min_iterations,
         as_json=as_json,
         profile=profile,
     )

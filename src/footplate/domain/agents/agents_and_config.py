@@ -19,6 +19,8 @@ from footplate.domain.sessions.questions import ASK_USER
 
 TOOLSET: Final = "agent_toolset_20260401"
 CUSTOM_TOOL_TYPE: Final = "custom"
+_SERVER_TYPES: Final = frozenset({mcp.TOOLSET, None})
+"""The types of toolsets of MCP servers. A server-side toolset has no type."""
 ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
@@ -280,10 +282,13 @@ def _collect_policies(tools: Json, server_toolsets: Json) -> dict[str, str]:
     """Collect the policies that the toolsets set explicitly, keyed by the rule that matches the tool.
 
     `always_ask` for a whole MCP server or server-side toolset is omitted: it is the default, and as a rule it would
-    override the policies of the individual tools.
+    override the policies of the individual tools. `always_allow` for a whole one is omitted if its rule would match
+    the tools of another one too, such as `a__b` beside `a`: then its calls need approval too.
     """
     policies: dict[str, str] = {}
-    for tool in [*as_objects(tools), *as_objects(server_toolsets)]:
+    listed = [*as_objects(tools), *as_objects(server_toolsets)]
+    prefixes = {mcp.model_tool_name(_server_of(tool), "") for tool in listed if tool.get("type") in _SERVER_TYPES}
+    for tool in listed:
         default_policy = _policy_type(tool.get("default_config"))
         tool_policies = {
             str(config.get("name")): policy
@@ -294,12 +299,17 @@ def _collect_policies(tools: Json, server_toolsets: Json) -> dict[str, str]:
             for name in BUILT_IN_TOOLS:
                 if (policy := tool_policies.get(name, default_policy)) is not None:
                     policies[TOOL_NAMES.get(name, name)] = policy
-        elif tool.get("type") in {mcp.TOOLSET, None}:  # a server-side toolset has no type
-            server = str(tool.get("mcp_server_name") or tool.get("name"))
+        elif tool.get("type") in _SERVER_TYPES:
+            server = _server_of(tool)
             policies |= {mcp.model_tool_name(server, name): policy for name, policy in tool_policies.items()}
-            if default_policy == ALWAYS_ALLOW:
-                policies[f"{mcp.model_tool_name(server, '')}*"] = default_policy
+            prefix = mcp.model_tool_name(server, "")
+            if default_policy == ALWAYS_ALLOW and sum(other.startswith(prefix) for other in prefixes) == 1:
+                policies[f"{prefix}*"] = default_policy
     return policies
+
+
+def _server_of(toolset: JsonObject) -> str:
+    return str(toolset.get("mcp_server_name") or toolset.get("name"))
 
 
 def _policy_type(config: Json) -> str | None:

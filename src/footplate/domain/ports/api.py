@@ -117,6 +117,8 @@ class AcceptedInputs:
     """Whether to wake the session's workflow."""
     nudge: bool = False
     """Whether to nudge the running turn to check its inputs."""
+    ends_wait: bool = False
+    """Whether an interrupt is for a turn that waits for its next attempt."""
     prepare: bool = False
     """Whether to prepare for a first input: the session is new, and has none yet."""
     to_wake: Sequence[SessionToWake] = ()

@@ -482,5 +482,8 @@ class Waker(Protocol):
         only waits for a worker.
         """
 
+    async def end_wait(self, organisation: str, session_id: str) -> None:
+        """Start the next attempt of a turn that waits for it, so that it obeys an interrupt now."""
+
     async def prepare(self, organisation: str, session_id: str) -> None:
         """Announce that the session's first input may come soon. This is only an optimisation."""

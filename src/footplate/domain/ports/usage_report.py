@@ -32,6 +32,8 @@ class UsageQuery:
     """Only turns with one of the values, for each name."""
     parameters: JsonObject = field(default_factory=dict)
     """Only turns with these values of parameters."""
+    min_requests: int = 0
+    """Only groups with at least so many requests to models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

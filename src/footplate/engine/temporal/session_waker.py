@@ -47,6 +47,12 @@ class TemporalWaker:
         )
         return True
 
+    async def end_wait(self, organisation: str, session_id: str) -> None:
+        # Temporal cannot end the wait between two attempts of an activity, so the workflow is replaced. No work is
+        # lost: an attempt that has started in the meantime obeys the interrupt too.
+        policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING
+        await self._signal(WAKE, organisation, session_id, ends_when_idle=True, conflict_policy=policy)
+
     async def prepare(self, organisation: str, session_id: str) -> None:
         await self._signal(PREPARE, organisation, session_id)
 

@@ -116,7 +116,9 @@ def _start(tool: Tool, bound: dict[str, Any]) -> "Future[str]":
         try:
             future.set_result(_render_result(tool.function(**bound)))
         except BaseException as error:  # noqa: BLE001 - also an exit: it must not end the worker
-            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+            # asyncio cannot pass on a StopIteration: the call would wait for its timeout.
+            can_be_raised = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if can_be_raised else RuntimeError(repr(error)))
 
     future.set_running_or_notify_cancel()
     # A daemon, so that a function that never returns does not keep a stopping worker alive.

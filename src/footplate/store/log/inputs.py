@@ -73,6 +73,11 @@ class _InputPlan:
     wake: bool = False
     control: bool = False
 
+    @property
+    def interrupts(self) -> bool:
+        asks = self.source.type == events.USER_INTERRUPT or self.source.when_busy is WhenBusy.INTERRUPT
+        return self.control and asks
+
 
 async def append_inputs(
     connection: Connection,
@@ -440,6 +445,7 @@ async def _write_plans(
         wake=wake and not head["wake"],
         ends_when_idle=head["ends_when_done"],
         nudge=control,
+        ends_wait=head["status"] == "rescheduling" and any(plan.interrupts for plan in plans),
     )
 
 

@@ -118,7 +118,8 @@ class TriggerUnitOfWork(AuditUnitOfWork, TriggerUnit):
         details: JsonObject = {"session": trigger.definition.session_id, "paused": trigger.definition.is_paused}
         if permissions := trigger.definition.template.permissions:
             details["permissions"] = permissions
-        await self.record(principal, audit.build_change_entry(action, trigger.id, details))
+        session_id = trigger.definition.session_id
+        await self.record(principal, audit.build_change_entry(action, trigger.id, details, session=session_id))
         return trigger
 
 

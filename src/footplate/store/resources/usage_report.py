@@ -185,7 +185,8 @@ def build_usage_query(
     grouped, ordered = (f"{clause} by {', '.join(keys)}" if keys else "" for clause in ("group", "order"))
     texts = [f"{_GROUPS[name]} as {name}" for name in groups]
     sql = f"select {', '.join([*texts, *totals])} from ({' union all '.join(sources)}) used"  # noqa: S608
-    return f"{sql} {grouped} having sum(turns) > 0 {ordered} limit {query.limit:d}", arguments
+    having = f"having sum(turns) > 0 and sum(requests) >= {query.min_requests:d}"
+    return f"{sql} {grouped} {having} {ordered} limit {query.limit:d}", arguments
 
 
 def _join(first: Period, second: Period) -> Period:

@@ -220,7 +220,9 @@ class Webhooks:
 
 
 class WebhookExpiry:
-    """Deletes old deliveries, also those to triggers, replaced secrets, and the endpoints of deleted sessions."""
+    """Deletes old deliveries, also those to triggers, replaced secrets, and the endpoints of deleted sessions. Archives
+    the triggers of deleted sessions.
+    """
 
     def __init__(self, database: Database, older_than: timedelta) -> None:
         self._database = database
@@ -230,6 +232,7 @@ class WebhookExpiry:
         await self._database.fetch("delete_old_webhook_secrets")
         await self._database.fetch("expire_webhooks", self._older_than)
         await self._database.fetch("delete_old_trigger_secrets")
+        await self._database.fetch("archive_triggers_of_deleted_sessions")
         await self._database.fetch("expire_trigger_deliveries", max(self._older_than, MIN_RETENTION))
 
 

@@ -78,5 +78,10 @@ update triggers set owner = $3 where organisation = $2 and owner = $1
 -- name: delete_old_trigger_secrets
 update triggers set old_secret = null, old_secret_expires_at = null where old_secret_expires_at < now()
 
+-- name: archive_triggers_of_deleted_sessions
+-- Only administrators see them, and their names are taken until they are archived.
+update triggers t set archived_at = now(), updated_at = now(), old_secret = null, old_secret_expires_at = null
+where t.session_id is not null and t.archived_at is null and not exists (select from sessions s where s.id = t.session_id)
+
 -- name: expire_trigger_deliveries
 delete from trigger_deliveries where attempted_at < now() - $1::interval
