@@ -17,9 +17,10 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import Attachment, AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
-from footplate.domain.ports.engine import Claim
-from footplate.domain.ports.harness import CommandResult, Environment
+from footplate.domain.ports.engine import Claim, OpenEnvironment
+from footplate.domain.ports.harness import CommandResult
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.testing.scripted_gate import ScriptedGate
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
 
@@ -59,6 +60,7 @@ class FakeEnvironment:
 class FakeSources:
     def __init__(self) -> None:
         self.loaded: list[str] = []
+        self.checked: list[str] = []
 
     async def file_size(self, organisation: str, file_id: str) -> int:
         assert organisation == "org_a"
@@ -76,6 +78,11 @@ class FakeSources:
         self.loaded.append(url)
         return Attachment(b"%PDF", "application/pdf", url.rpartition("/")[2])
 
+    async def check_url(self, url: str) -> None:
+        self.checked.append(url)
+        if "10.0.0.1" in url:
+            raise AttachmentFailed("Internal.")
+
 
 @pytest.fixture
 def files() -> FakeEnvironment:
@@ -85,7 +92,8 @@ def files() -> FakeEnvironment:
 def inputs(
     files: FakeEnvironment, config: ResolvedConfig = CLAUDE, known: FakeSources | None = None
 ) -> TurnAttachments:
-    return TurnAttachments(known or FakeSources(), "org_a", config, cast("Environment", files), files.count_notice)
+    environment = cast("OpenEnvironment", files)
+    return TurnAttachments(known or FakeSources(), "org_a", config, environment, ScriptedGate(), files.count_notice)
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -176,7 +184,7 @@ async def test_an_attachment_that_cannot_be_written_or_loaded_is_an_error(files:
     files.failure = IsADirectoryError(21, "Is a directory")
     with pytest.raises(AttachmentFailed, match="Is a directory"):
         await inputs(files).resolve_attachments([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
-    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("Environment", files))
+    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("OpenEnvironment", files), ScriptedGate())
     for source in ({"type": "file", "file_id": "f"}, {"type": "url", "url": "https://x"}, {"type": "other"}):
         with pytest.raises(AttachmentFailed):
             await none.resolve_attachments([block("image", cast("JsonObject", source))])

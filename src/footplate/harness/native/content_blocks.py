@@ -4,9 +4,18 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from pydantic_ai.messages import BinaryContent, DocumentUrl, ImageUrl, UserContent
+from pydantic_ai.messages import (
+    BinaryContent,
+    DocumentUrl,
+    FileUrl,
+    ImageUrl,
+    ModelRequestPart,
+    UserContent,
+    UserPromptPart,
+)
 
 from footplate.domain.errors import ModelRefused
+from footplate.domain.files.media_types import PDF
 from footplate.domain.json import Json, JsonObject
 
 
@@ -23,6 +32,13 @@ def binary_block(data: bytes, media_type: str) -> JsonObject:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
 
 
+def url_block_types(part: ModelRequestPart) -> set[str]:
+    """The types of the blocks in a prompt whose content the provider fetches from a URL."""
+    if not isinstance(part, UserPromptPart) or isinstance(part.content, str):
+        return set()
+    return {"image" if isinstance(item, ImageUrl) else "document" for item in part.content if isinstance(item, FileUrl)}
+
+
 def _to_model_item(block: JsonObject) -> UserContent:
     kind = block.get("type")
     if kind == "text":
@@ -30,7 +46,7 @@ def _to_model_item(block: JsonObject) -> UserContent:
     if kind == "search_result":
         return _search_result_text(block)
     source = block.get("source")
-    if kind in {"image", "document"} and isinstance(source, dict):
+    if kind in {"image", "document", "file"} and isinstance(source, dict):
         return _from_source(str(kind), source)
     raise ModelRefused(f"Content of type {kind!r} cannot be sent to a model.")
 
@@ -43,7 +59,7 @@ def _from_source(kind: str, source: JsonObject) -> UserContent:
             return BinaryContent(_decode(str(source.get("data") or "")), media_type=str(source.get("media_type")))
         case "url":
             url = str(source.get("url"))
-            return ImageUrl(url) if kind == "image" else DocumentUrl(url)
+            return ImageUrl(url) if kind == "image" else DocumentUrl(url, media_type=PDF)
         case other:
             raise ModelRefused(f"The harness 'native' does not support a source of type {other!r}.")
 

@@ -23,6 +23,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from footplate.domain.errors import ModelRefused
+from footplate.domain.files import media_types
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.harness import approvals
@@ -67,6 +69,8 @@ class Conversation:
         """For the last response's calls only, because some models reuse call ids in their next response."""
         self.threads = ThreadLedger()
         """The threads of subagents. Their entries are not part of this conversation."""
+        self._url_blocks: set[str] = set()
+        """The types of the content blocks whose URLs the provider fetches."""
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
         """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
@@ -99,6 +103,19 @@ class Conversation:
         returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
         return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
 
+    def check_urls(self, model: str) -> None:
+        """Raise `ModelRefused` if the model's provider does not fetch the URLs of the conversation, which began with
+        another model. pydantic-ai would fetch them in the worker.
+        """
+        for kind in self._url_blocks:
+            if not media_types.is_accepted_by_url(kind, harness="native", model=model):
+                raise ModelRefused(
+                    f"The conversation has {kind} blocks with URLs, which the provider of the model {model!r} does not "
+                    "fetch.",
+                    help_text="Use a model of the earlier provider, or fork the session before the message with the "
+                    "URL.",
+                )
+
     def _add_message(self, line: ConversationLine) -> None:
         message = line.message
         if isinstance(message, ModelResponse):
@@ -109,6 +126,7 @@ class Conversation:
             self._request = []
             self.messages.append(ModelRequest(parts=self._request))
         for part in message.parts:
+            self._url_blocks |= content_blocks.url_block_types(part)
             insort(self._request, part, key=self._rank)
 
     def _rank(self, part: ModelRequestPart) -> int:
