@@ -1,5 +1,5 @@
-"""Attachments of a message (images, documents, files): decides how each is delivered, converts it to inline content for a
-model, or chooses its path as a file.
+"""Attachments of a message (images, documents, files): decides how each is delivered, converts it to inline content for
+a model, or chooses its path as a file.
 
 If the model does not accept an attachment, the error names the model and the attachment. The attachment is never
 silently turned into a file, because a user who asks about a picture wants the model to see it.

@@ -66,14 +66,17 @@ _INLINE: Final = {
 """The types that each provider accepts, except audio and video. Other providers are not checked here; they report
 unsupported types."""
 _INLINE_AUDIO_AND_VIDEO: Final = {
+    "azure": _WAV_AND_MP3,
     "bedrock": _VIDEO,
     "google": _AUDIO | _VIDEO - {"video/x-matroska"},
     "google-cloud": _AUDIO | _VIDEO - {"video/x-matroska"},
+    "litellm": _WAV_AND_MP3,
     "openai-chat": _WAV_AND_MP3,
     "openrouter": _WAV_AND_MP3 | _VIDEO,
+    "vllm": _WAV_AND_MP3,
 }
-"""What pydantic-ai sends to each provider. It sends no audio or video to any other. Models of one provider differ: the
-provider refuses the rest."""
+"""What pydantic-ai can send to each provider. Models of one provider differ: the provider refuses the rest. Any other
+provider gets no audio or video."""
 _BY_URL: Final = {
     "anthropic": frozenset({"image", "document"}),
     "openai": frozenset({"image", "document"}),
@@ -81,7 +84,7 @@ _BY_URL: Final = {
     "openai-responses": frozenset({"image", "document"}),
     "google-cloud": frozenset({"image", "document"}),
 }
-"""The content blocks whose URLs each provider fetches. For any other provider, pydantic-ai fetches them in the worker."""
+"""The blocks whose URLs each provider fetches. For any other provider, pydantic-ai would fetch them in the worker."""
 _CLAUDE_HARNESS: Final = "claude"
 
 

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -15,6 +16,7 @@ from pydantic_ai.messages import (
 )
 
 from footplate.domain.errors import ModelRefused
+from footplate.domain.files import media_types
 from footplate.domain.files.media_types import PDF
 from footplate.domain.json import Json, JsonObject
 
@@ -32,11 +34,34 @@ def binary_block(data: bytes, media_type: str) -> JsonObject:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
 
 
-def url_block_types(part: ModelRequestPart) -> set[str]:
-    """The types of the blocks in a prompt whose content the provider fetches from a URL."""
+@dataclass(frozen=True, slots=True)
+class SpecialContent:
+    """Content of a prompt that only some providers accept."""
+
+    kind: str
+    """The media type of audio or video, or the type of the content block of a URL."""
+    is_url: bool
+
+    @property
+    def description(self) -> str:
+        article = "an" if self.kind == "image" else "a"
+        return f"{article} {self.kind} with a URL" if self.is_url else f"content of type {self.kind}"
+
+    def is_accepted_by(self, model: str) -> bool:
+        is_accepted = media_types.is_accepted_by_url if self.is_url else media_types.is_accepted_inline
+        return is_accepted(self.kind, harness="native", model=model)
+
+
+def find_special_content(part: ModelRequestPart) -> set[SpecialContent]:
     if not isinstance(part, UserPromptPart) or isinstance(part.content, str):
         return set()
-    return {"image" if isinstance(item, ImageUrl) else "document" for item in part.content if isinstance(item, FileUrl)}
+    found = set()
+    for item in part.content:
+        if isinstance(item, FileUrl):
+            found.add(SpecialContent("image" if isinstance(item, ImageUrl) else "document", is_url=True))
+        elif isinstance(item, BinaryContent) and media_types.is_audio_or_video(item.media_type):
+            found.add(SpecialContent(item.media_type, is_url=False))
+    return found
 
 
 def _to_model_item(block: JsonObject) -> UserContent:

@@ -45,11 +45,6 @@ def translate(error: Exception) -> FootplateError | None:
         return ModelRefused(
             str(error), help_text="This model does not support a feature that the agent or session uses."
         )
-    if isinstance(error, NotImplementedError):
-        return ModelRefused(
-            f"The conversation has content that this model does not accept: {error}",
-            help_text="Use a model that accepts it, or fork the session before the message that has the content.",
-        )
     return None
 
 
