@@ -23,7 +23,7 @@ BLOCK_TYPES: Final = frozenset({"image", "document", "file"})
 """The types of content blocks that are attachments."""
 
 
-class Delivery(StrEnum):
+class AttachmentDelivery(StrEnum):
     """What happens with an attachment."""
 
     FILE = "file"
@@ -76,12 +76,12 @@ class AttachmentSources(Protocol):
         """Check that the address policy permits the URL, without fetching it."""
 
 
-def delivery_of(block: JsonObject) -> Delivery:
+def delivery_of(block: JsonObject) -> AttachmentDelivery:
     """Return how the block is delivered. Files are written to the tree unless their content is requested by name.
     Images and documents are blocks of the reference API, whose content the model gets.
     """
-    default = Delivery.FILE if block.get("type") == "file" else Delivery.INLINE
-    return Delivery(str(block.get("deliver") or default))
+    default = AttachmentDelivery.FILE if block.get("type") == "file" else AttachmentDelivery.INLINE
+    return AttachmentDelivery(str(block.get("deliver") or default))
 
 
 def inline_block(attachment: Attachment, block: JsonObject, *, harness: str, model: str) -> JsonObject:

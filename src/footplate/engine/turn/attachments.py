@@ -16,10 +16,10 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import (
     Attachment,
+    AttachmentDelivery,
     AttachmentFailed,
     AttachmentRefused,
     AttachmentSources,
-    Delivery,
     InlineBudget,
 )
 from footplate.domain.json import JsonObject
@@ -130,11 +130,11 @@ class TurnAttachments:
             prepared = block
         else:
             match attachments.delivery_of(block):
-                case Delivery.FILE:
+                case AttachmentDelivery.FILE:
                     prepared = await self._deliver_as_file(block, source)
-                case Delivery.INLINE:
+                case AttachmentDelivery.INLINE:
                     prepared = await self._deliver_inline(block, source, budget)
-                case Delivery.URL:
+                case AttachmentDelivery.URL:
                     prepared = attachments.url_block(block, harness=self._config.harness, model=self._config.model)
                     await self._sources.check_url(str(source.get("url")))
         budget.add(prepared)

@@ -142,7 +142,10 @@ class FileBlock(_Attachment):
     source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile | OfProjectPath, Field(discriminator="type")]
     title: Annotated[Title | None, Field(description="Also the file name.")] = None
     context: str | None = None
-    deliver: Annotated[Literal["file", "inline"], Field(description="As for images, without `url`.")] = "file"
+    deliver: Annotated[
+        Literal["file", "inline"],
+        Field(description="`file`: the model gets the path of the file. `inline`: it gets the content."),
+    ] = "file"
 
 
 class ResultImage(Body):
