@@ -42,6 +42,15 @@ class AttachmentFetcher:
         name = message.get_filename() or unquote(urlsplit(download.url).path.rpartition("/")[2])
         return Attachment(download.data, message.get_content_type(), name)
 
+    async def check(self, url: str) -> None:
+        """Checks the address of a URL that a model's provider fetches: a model server in the operator's own network
+        could reach what agents must not.
+        """
+        try:
+            await self._downloads.check_address(url)
+        except ToolFailure as error:
+            raise AttachmentFailed(f"The input's URL {url} cannot be passed on: {str(error).rstrip('.')}.") from error
+
 
 def _fetch_failure(url: str, reason: str) -> AttachmentFailed:
     return AttachmentFailed(

@@ -367,6 +367,7 @@ class _AttachmentSources:
     def __init__(self, files: FileContents, fetcher: AttachmentFetcher) -> None:
         self._files = files
         self.fetch_url = fetcher.fetch
+        self.check_url = fetcher.check
 
     async def file_size(self, organisation: str, file_id: str) -> int:
         try:

@@ -75,6 +75,16 @@ async def test_a_paused_session_is_stepped_through_and_changed(
     assert (await _json(cell, "step", "steps", "mv", "three", "--before", "one"))["state"] == "pending"
     assert (await _json(cell, "step", "steps", "edit", "one", "--shell", "echo edited"))["command"] == "echo edited"
     assert (await _json(cell, "step", "steps", "rm", "two"))["state"] == "cancelled"
+    given = ("--prompt", "Look", "--file", "project:a.md", "--url", "https://example.com/b.png", "--name", "look")
+    looking = await _json(cell, "step", "steps", "add", session_id, *given)
+    assert looking["content"] == [
+        {"type": "text", "text": "Look"},
+        {"type": "file", "source": {"type": "path", "path": "a.md"}, "deliver": "file"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/b.png"}, "deliver": "url"},
+    ]
+    assert (await _json(cell, "step", "steps", "rm", "look"))["state"] == "cancelled"
+    refused = await cell.run("steps", "add", session_id, "--shell", "true", "--file", "project:a.md")
+    assert (refused.code, "require --prompt" in refused.err) == (2, True)
     shown = (await cell.run("show", session_id)).out
     assert "paused: a step failed or was interrupted · 2 pending: three, one" in shown
     assert session_id in (await cell.run("ls", "--activity", "paused", "--quiet")).out

@@ -15,6 +15,7 @@ from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.worker_hosts import create_worker_host, lose_host
 
+from footplate.client import AsyncFootplate
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Step, replies, reply, text, tool
@@ -228,6 +229,52 @@ async def test_an_announced_file_survives_an_immediate_loss_of_the_host(
     after_the_loss: dict[str, list[str]],
 ) -> None:
     assert after_the_loss["native answering"] == ["a.txt"]
+
+
+@pytest.mark.requirement("K8")
+@pytest.mark.requirement("R6")
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_messages_and_steps_name_files_of_a_project_and_urls(
+    one_worker: Cluster, projects: Path, harness: str
+) -> None:
+    """The file is the one of the session's tree: the first step changes it."""
+    cluster, name = one_worker, f"inputs-{harness}"
+    repository = await asyncio.to_thread(new_repository, projects)
+    await cluster.model.install(name, replies([text("Seen.")]))
+    path = {"type": "path", "path": "file"}
+    url = "http://93.184.216.34/picture.png"
+    content = [
+        {"type": "text", "text": f"[[script:{name}]]"},
+        {"type": "file", "source": path},
+        {"type": "document", "source": path},
+        {"type": "image", "source": {"type": "url", "url": url}, "deliver": "url"},
+    ]
+    missing = {"type": "file", "source": {"type": "path", "path": "missing"}}
+    async with Client(cluster) as sdk, AsyncFootplate(cluster.base_urls[0], cluster.key) as client:
+        session_id = await create_session(sdk, harness, repository)
+        changed, seen, failed = await client.steps.add(
+            session_id,
+            [
+                {"kind": "shell", "command": "echo changed > file"},
+                {"kind": "prompt", "content": content},
+                {"kind": "prompt", "content": [content[0], missing]},
+            ],
+        )
+
+        async def has_ended() -> bool:
+            return (await client.steps.retrieve(session_id, failed.id)).state not in {"pending", "running"}
+
+        assert await wait_until(has_ended, 120)
+        assert (await client.steps.retrieve(session_id, changed.id)).state == "completed"
+        assert (await client.steps.retrieve(session_id, seen.id)).state == "completed"
+        result = (await client.steps.retrieve(session_id, failed.id)).result
+        assert result is not None
+        assert "The project has no readable file 'missing'" in str(result.error_message)
+        (request,) = await cluster.model.requests(name)
+    sent = str(request["body"])
+    assert "The user refers to the file /workspace/file (8 bytes)" in sent
+    assert "changed\\n" in sent
+    assert f"'type': 'url', 'url': '{url}'" in sent
 
 
 @pytest.mark.requirement("S4")

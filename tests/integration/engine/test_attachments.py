@@ -17,9 +17,10 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import Attachment, AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
-from footplate.domain.ports.engine import Claim
-from footplate.domain.ports.harness import CommandResult, Environment
+from footplate.domain.ports.engine import Claim, OpenEnvironment
+from footplate.domain.ports.harness import CommandResult
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.testing.scripted_gate import ScriptedGate
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
 
@@ -59,6 +60,7 @@ class FakeEnvironment:
 class FakeSources:
     def __init__(self) -> None:
         self.loaded: list[str] = []
+        self.checked: list[str] = []
 
     async def file_size(self, organisation: str, file_id: str) -> int:
         assert organisation == "org_a"
@@ -76,6 +78,11 @@ class FakeSources:
         self.loaded.append(url)
         return Attachment(b"%PDF", "application/pdf", url.rpartition("/")[2])
 
+    async def check_url(self, url: str) -> None:
+        self.checked.append(url)
+        if "10.0.0.1" in url:
+            raise AttachmentFailed("Internal.")
+
 
 @pytest.fixture
 def files() -> FakeEnvironment:
@@ -85,7 +92,8 @@ def files() -> FakeEnvironment:
 def inputs(
     files: FakeEnvironment, config: ResolvedConfig = CLAUDE, known: FakeSources | None = None
 ) -> TurnAttachments:
-    return TurnAttachments(known or FakeSources(), "org_a", config, cast("Environment", files), files.count_notice)
+    environment = cast("OpenEnvironment", files)
+    return TurnAttachments(known or FakeSources(), "org_a", config, environment, ScriptedGate(), files.count_notice)
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -159,6 +167,61 @@ async def test_an_unsupported_media_type_is_refused_by_name(
     assert files.written == {}, "never a file instead"
 
 
+@pytest.mark.requirement("K8")
+async def test_a_file_is_delivered_as_a_file_unless_its_content_is_requested(files: FakeEnvironment) -> None:
+    """Images and documents are blocks of the reference API, which are for the model."""
+    image = base64_of(b"x", "image/png")
+    as_file, requested, as_image = await inputs(files).resolve_attachments(
+        [block("file", image, title="a.png"), block("file", image, deliver="inline"), block("image", image)]
+    )
+    assert "[The user attached a file: /workspace/.footplate/uploads/" in str(as_file["text"])
+    assert requested == as_image == block("image", image)
+    assert len(files.written) == 1
+
+
+@pytest.mark.requirement("R6")
+@pytest.mark.parametrize(
+    ("model", "accepted"),
+    [
+        ("openai-chat:gpt-audio", {"audio/mpeg", "audio/wav"}),
+        ("google:gemini-3-pro", {"audio/mpeg", "audio/wav", "audio/flac", "video/mp4"}),
+        ("bedrock:nova-pro", {"video/mp4"}),
+        ("openai:gpt-5", set()),
+        ("mistral:mistral-large", set()),
+        ("claude-opus-5", set()),
+    ],
+)
+async def test_audio_and_video_are_sent_to_models_that_accept_them(
+    files: FakeEnvironment, model: str, accepted: set[str]
+) -> None:
+    config = replace(CLAUDE, harness="native", model=model)
+    for given in ("audio/mpeg", "audio/x-wav", "audio/flac", "video/mp4"):
+        media_type = given.replace("x-wav", "wav")
+        sent = inputs(files, config).resolve_attachments([block("file", base64_of(b"x", given), deliver="inline")])
+        if media_type in accepted:
+            assert await sent == [block("file", base64_of(b"x", media_type))]
+        else:
+            with pytest.raises(AttachmentRefused, match=f"{model}' does not accept {given} inline"):
+                await sent
+    assert files.written == {}
+
+
+@pytest.mark.requirement("R6")
+async def test_a_url_is_passed_on_to_a_provider_that_fetches_it(files: FakeEnvironment) -> None:
+    source: JsonObject = {"type": "url", "url": "https://example.com/a"}
+    image, document = block("image", source), block("document", source, title="T")
+    known = FakeSources()
+    blocks: list[JsonObject] = [{**image, "deliver": "url"}, {**document, "deliver": "url"}]
+    assert await inputs(files, known=known).resolve_attachments(blocks) == [image, document]
+    assert (known.loaded, known.checked) == ([], ["https://example.com/a"] * 2)
+    chat = replace(CLAUDE, harness="native", model="openai-chat:gpt-5")
+    with pytest.raises(AttachmentRefused, match="'openai-chat:gpt-5' does not fetch a document from a URL"):
+        await inputs(files, chat).resolve_attachments(blocks)
+    internal: JsonObject = {"type": "url", "url": "http://10.0.0.1/a"}
+    with pytest.raises(AttachmentFailed, match="Internal"):
+        await inputs(files).resolve_attachments([block("image", internal, deliver="url")])
+
+
 async def test_text_that_is_not_utf8_is_refused(files: FakeEnvironment) -> None:
     with pytest.raises(AttachmentRefused, match="text/plain that is not UTF-8"):
         await inputs(files).resolve_attachments([block("document", base64_of(b"\xff", "text/plain"))])
@@ -176,7 +239,7 @@ async def test_an_attachment_that_cannot_be_written_or_loaded_is_an_error(files:
     files.failure = IsADirectoryError(21, "Is a directory")
     with pytest.raises(AttachmentFailed, match="Is a directory"):
         await inputs(files).resolve_attachments([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
-    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("Environment", files))
+    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("OpenEnvironment", files), ScriptedGate())
     for source in ({"type": "file", "file_id": "f"}, {"type": "url", "url": "https://x"}, {"type": "other"}):
         with pytest.raises(AttachmentFailed):
             await none.resolve_attachments([block("image", cast("JsonObject", source))])

@@ -61,6 +61,16 @@ async def test_internal_addresses_are_not_reached(pages: PageServer) -> None:
     assert pages.seen == []
 
 
+@pytest.mark.requirement("R6")
+async def test_a_url_for_the_provider_is_checked_and_not_fetched(pages: PageServer) -> None:
+    await fetcher().check(pages.url())
+    for url in (pages.url(), "http://169.254.169.254/", "http://user:secret@93.184.216.34/", "http://[", "ftp://x"):
+        with pytest.raises(AttachmentFailed, match="cannot be passed on"):
+            await fetcher("10.1.2.3").check(url)
+    await fetcher("10.1.2.3").check("https://93.184.216.34/a.png")
+    assert pages.seen == []
+
+
 async def test_a_redirect_to_an_internal_address_is_not_followed(pages: PageServer) -> None:
     async with PageServer(host="127.0.0.2") as inside:
         pages.responses["/"] = redirect(inside.url())

@@ -119,6 +119,9 @@ async def test_an_input_names_files_and_urls(api: Api, sdk: AsyncAnthropic) -> N
             "title": "a.zip",
             "deliver": "file",
         },
+        {"type": "file", "source": {"type": "path", "path": "docs/a.md"}},
+        {"type": "file", "source": {"type": "base64", "media_type": "audio/mpeg", "data": PNG}, "deliver": "inline"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}, "deliver": "url"},
     ]
     await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": content}])
     assert api.world.inputs[-1].body["content"] == content
@@ -131,6 +134,12 @@ async def test_an_input_names_files_and_urls(api: Api, sdk: AsyncAnthropic) -> N
         {"type": "image", "source": {"type": "url", "url": "https:///x"}},
         {"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": PNG}},
         {"type": "document", "source": {"type": "file", "file_id": "x"}, "deliver": "both"},
+        {"type": "document", "source": {"type": "path", "path": "a"}, "deliver": "url"},
+        {"type": "file", "source": {"type": "url", "url": "https://example.com/a"}, "deliver": "url"},
+        {"type": "file", "source": {"type": "path", "path": "/etc/passwd"}},
+        {"type": "file", "source": {"type": "path", "path": "a/../../b"}},
+        {"type": "file", "source": {"type": "path", "path": "~/.ssh/id_rsa"}},
+        {"type": "file", "source": {"type": "path", "path": "./"}},
     ],
 )
 async def test_an_invalid_attachment_is_refused(sdk: AsyncAnthropic, block: Any) -> None:
@@ -212,8 +221,11 @@ async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: 
         blocks = await message_content.build_content(
             client,
             "Look.",
-            [made.id, str(tmp_path / "b.png")],
-            ["https://example.com/c.png?x=1"],
+            message_content.MessageAttachments(
+                files=[made.id, str(tmp_path / "b.png"), "project:docs/a.md"],
+                inline=["https://example.com/c.png?x=1", "proj_2:talk.mp3"],
+                urls=["https://example.com/d.png?x=1", "https://example.com/e.pdf"],
+            ),
             {"visibility": "private"},
         )
         uploaded = blocks[2]["source"]["file_id"]
@@ -221,10 +233,25 @@ async def test_footplates_client_uploads_and_attaches_files(api: Api, tmp_path: 
         assert (await client.files.retrieve(uploaded)).visibility == "private"
         assert blocks == [
             {"type": "text", "text": "Look."},
-            {"type": "document", "source": {"type": "file", "file_id": made.id}, "deliver": "file"},
-            {"type": "image", "source": {"type": "file", "file_id": uploaded}, "deliver": "file"},
-            {"type": "image", "source": {"type": "url", "url": "https://example.com/c.png?x=1"}, "deliver": "inline"},
+            {"type": "file", "source": {"type": "file", "file_id": made.id}, "deliver": "file"},
+            {"type": "file", "source": {"type": "file", "file_id": uploaded}, "deliver": "file"},
+            {"type": "file", "source": {"type": "path", "path": "docs/a.md"}, "deliver": "file"},
+            {"type": "file", "source": {"type": "url", "url": "https://example.com/c.png?x=1"}, "deliver": "inline"},
+            {
+                "type": "file",
+                "source": {"type": "path", "path": "talk.mp3", "project_id": "proj_2"},
+                "deliver": "inline",
+            },
+            {"type": "image", "source": {"type": "url", "url": "https://example.com/d.png?x=1"}, "deliver": "url"},
+            {"type": "document", "source": {"type": "url", "url": "https://example.com/e.pdf"}, "deliver": "url"},
         ]
+        session = await client.sessions.create(
+            agent=(await client.agents.create(name="a", model="claude-opus-5")).id,
+            environment_id=(await client.environments.create(name="e")).id,
+        )
+        await client.events.send(session.id, [{"type": "user.message", "content": blocks}])
+        assert api.world.inputs[-1].body["content"] == blocks
+        nothing = message_content.MessageAttachments(files=[str(tmp_path / "none")])
         with pytest.raises(ClientError, match="No such file"):
-            await message_content.build_content(client, "x", [str(tmp_path / "none")], [], {})
+            await message_content.build_content(client, "x", nothing, {})
         assert (await client.files.delete(made.id)).id == made.id

@@ -8,7 +8,7 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import PromptBlocked
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
-from footplate.domain.ports.harness import Environment
+from footplate.domain.ports.engine import OpenEnvironment
 from footplate.domain.sessions import events as ev
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
@@ -20,7 +20,7 @@ UNKNOWN: JsonObject = {"type": "document", "source": {"type": "file", "file_id":
 
 
 def make_turn_hooks(gate: ScriptedGate) -> TurnHooks:
-    return TurnHooks(gate, TurnAttachments(NoAttachmentSources(), "org", CONFIG, cast("Environment", None)))
+    return TurnHooks(gate, TurnAttachments(NoAttachmentSources(), "org", CONFIG, cast("OpenEnvironment", None), gate))
 
 
 @pytest.mark.requirement("S7")

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
+from footplate.cli.actions.run.message_content import MessageAttachments, build_content, find_session_audience
 from footplate.cli.actions.run.session_start import resolve_session_id
 from footplate.cli.connection import run_with_client
 from footplate.cli.profile.server_profiles import Server
@@ -27,11 +28,23 @@ def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
         step_tables.print_steps(found, playback, end)
 
 
-def add_step(session: str, step: Mapping[str, Any], *, before: str | None, as_json: bool, profile: str | None) -> None:
+def add_step(
+    session: str,
+    step: Mapping[str, Any],
+    attachments: MessageAttachments,
+    *,
+    before: str | None,
+    as_json: bool,
+    profile: str | None,
+) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Step:
         session_id = await resolve_session_id(client, session)
         before_id = None if before is None else (await _resolve_step(client, session_id, before)).id
-        (added,) = await client.steps.add(session_id, [step], before=before_id)
+        sent = step
+        if attachments:
+            audience = await find_session_audience(client, session_id)
+            sent = {**step, "content": await build_content(client, str(step["content"]), attachments, audience)}
+        (added,) = await client.steps.add(session_id, [sent], before=before_id)
         return added
 
     added = run_with_client(work, profile=profile, as_json=as_json)

@@ -9,6 +9,7 @@ from footplate.cli import options
 from footplate.domain.organisations.visibility import Visibility
 
 if TYPE_CHECKING:
+    from footplate.cli.actions.run.message_content import MessageAttachments
     from footplate.cli.actions.run.session_start import RunRequest
 
 Agent = Annotated[
@@ -73,6 +74,38 @@ AllowedTools = Annotated[
 DisallowedTools = Annotated[
     list[str] | None, typer.Option(metavar="NAMES", help="Disable these tools. May be repeated.")
 ]
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="PATH|URL|ID",
+        help="Put this file into the session's working tree and tell the agent its path. project:PATH is a file that "
+        "is there already. May be repeated.",
+    ),
+]
+Inline = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inline",
+        metavar="PATH|URL|ID",
+        help="Send this file to the model: an image, PDF, text, audio or video. May be repeated.",
+    ),
+]
+Urls = Annotated[
+    list[str] | None,
+    typer.Option("--url", metavar="URL", help="Let the model's provider fetch this image or PDF. May be repeated."),
+]
+
+
+def build_attachments(
+    files: list[str] | None, inline: list[str] | None, urls: list[str] | None
+) -> "MessageAttachments":
+    from footplate.cli.actions.run.message_content import MessageAttachments
+
+    return MessageAttachments(files or (), inline or (), urls or ())
 
 
 def build_run_request(

@@ -48,19 +48,9 @@ def run(
     scratch: session_options.Scratch = False,
     project: session_options.Projects = None,
     include_uncommitted: session_options.IncludeUncommitted = False,
-    file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="PATH|URL|ID",
-            help="Put this file into the session's working tree and tell the agent its path. May be repeated.",
-        ),
-    ] = None,
-    inline: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH|URL|ID", help="Send this image, PDF or text to the model. May be repeated."),
-    ] = None,
+    file: session_options.Files = None,
+    inline: session_options.Inline = None,
+    url: session_options.Urls = None,
     allowed_tools: session_options.AllowedTools = None,
     disallowed_tools: session_options.DisallowedTools = None,
     max_turns: Annotated[
@@ -133,8 +123,7 @@ def run(
         scratch=scratch,
         projects=project,
         include_uncommitted=include_uncommitted,
-        files=tuple(file or ()),
-        inline=tuple(inline or ()),
+        attachments=session_options.build_attachments(file, inline, url),
         allowed_tools=allowed_tools,
         disallowed_tools=disallowed_tools,
         visibility=visibility,

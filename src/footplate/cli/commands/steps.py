@@ -113,6 +113,9 @@ def add(
     timeout: Timeout = None,
     ends_session: EndsSession = None,
     terminal: InTerminal = None,
+    file: session_options.Files = None,
+    inline: session_options.Inline = None,
+    url: session_options.Urls = None,
     before: Before = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -129,6 +132,9 @@ def add(
         raise typer.BadParameter("--attempts requires --on-failure retry.")
     if terminal is not None and shell is None:
         raise typer.BadParameter("--terminal requires --shell.")
+    attachments = session_options.build_attachments(file, inline, url)
+    if attachments and prompt is None:
+        raise typer.BadParameter("--file, --inline and --url require --prompt.")
     (kind, text), *_ = texts.items()
     sent = {
         "message": message,
@@ -142,7 +148,7 @@ def add(
         "terminal": terminal,
     }
     step = {"kind": kind, TEXT_FIELDS[kind]: text, **{key: value for key, value in sent.items() if value is not None}}
-    actions.add_step(session, step, before=before, as_json=as_json, profile=profile)
+    actions.add_step(session, step, attachments, before=before, as_json=as_json, profile=profile)
 
 
 @steps.command("show")

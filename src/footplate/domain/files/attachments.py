@@ -1,5 +1,5 @@
-"""Attachments of a message (images, documents, files): converts them to inline content for a model, or chooses their
-paths as files.
+"""Attachments of a message (images, documents, files): decides how each is delivered, converts it to inline content for
+a model, or chooses its path as a file.
 
 If the model does not accept an attachment, the error names the model and the attachment. The attachment is never
 silently turned into a file, because a user who asks about a picture wants the model to see it.
@@ -8,41 +8,30 @@ silently turned into a file, because a user who asks about a picture wants the m
 import base64
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Protocol
 
 from footplate.domain.errors import FootplateError, ModelRefused, Permanent
+from footplate.domain.files import media_types
+from footplate.domain.files.media_types import EXTENSIONS
 from footplate.domain.files.uploaded_files import UPLOADS_DIRECTORY, safe_file_name
 from footplate.domain.json import Json, JsonObject
 
-_EXTENSIONS: Final = {
-    "application/json": ".json",
-    "application/pdf": ".pdf",
-    "image/gif": ".gif",
-    "image/jpeg": ".jpg",
-    "image/png": ".png",
-    "image/webp": ".webp",
-    "text/csv": ".csv",
-    "text/html": ".html",
-    "text/markdown": ".md",
-    "text/plain": ".txt",
-}
-"""File extensions for attachments without a name. The host's own list is not used, so that an attachment has the same
-path on every host."""
 MAX_INLINE_BYTES: Final = 24_000_000
 """Maximum inline bytes of one input. In base64 they fit into a request of 32 MB."""
-PDF: Final = "application/pdf"
-_IMAGE_MEDIA_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_TEXT_MEDIA_TYPES: Final = frozenset(
-    {"application/json", "application/xml", "application/yaml", "application/x-ndjson"}
-)
-_CLAUDE_HARNESS: Final = "claude"
-_PROVIDER_MEDIA_TYPES: Final = {
-    "anthropic": _IMAGE_MEDIA_TYPES | {PDF},
-    "openai": _IMAGE_MEDIA_TYPES | {PDF},
-    "openai-chat": _IMAGE_MEDIA_TYPES | {PDF},
-    "openai-responses": _IMAGE_MEDIA_TYPES | {PDF},
-}
-"""Media types that each provider accepts. Other providers are not checked here; they report unsupported types."""
+BLOCK_TYPES: Final = frozenset({"image", "document", "file"})
+"""The types of content blocks that are attachments."""
+
+
+class AttachmentDelivery(StrEnum):
+    """What happens with an attachment."""
+
+    FILE = "file"
+    """The model gets the path of a file in the session's environment."""
+    INLINE = "inline"
+    """The model gets the content."""
+    URL = "url"
+    """The model gets the URL, and its provider fetches the content."""
 
 
 class AttachmentFailed(Permanent):
@@ -69,7 +58,7 @@ class Attachment:
     @property
     def path(self) -> str:
         """The path relative to the working directory. The same attachment always has the same path."""
-        name = safe_file_name(self.name, _EXTENSIONS.get(self.media_type, ""))
+        name = safe_file_name(self.name, EXTENSIONS.get(self.media_type, ""))
         return f"{UPLOADS_DIRECTORY}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
 
 
@@ -83,42 +72,69 @@ class AttachmentSources(Protocol):
 
     async def fetch_url(self, url: str) -> Attachment: ...
 
+    async def check_url(self, url: str) -> None:
+        """Check that the address policy permits the URL, without fetching it."""
 
-def is_text(media_type: str) -> bool:
-    return media_type.startswith("text/") or media_type in _TEXT_MEDIA_TYPES or media_type.endswith(("+json", "+xml"))
+
+def delivery_of(block: JsonObject) -> AttachmentDelivery:
+    """Return how the block is delivered. Files are written to the tree unless their content is requested by name.
+    Images and documents are blocks of the reference API, whose content the model gets.
+    """
+    default = AttachmentDelivery.FILE if block.get("type") == "file" else AttachmentDelivery.INLINE
+    return AttachmentDelivery(str(block.get("deliver") or default))
 
 
 def inline_block(attachment: Attachment, block: JsonObject, *, harness: str, model: str) -> JsonObject:
-    """Return a content block that contains the bytes, in the reference API's form. Raises `AttachmentRefused`."""
+    """Return a content block that contains the bytes, in the reference API's form. Audio and video, which that API does
+    not have, stay blocks of type `file`. Raises `AttachmentRefused`.
+    """
     block_type = str(block.get("type"))
+    media_type = media_types.normalise(attachment.media_type)
     description = {key: block[key] for key in ("title", "context") if block.get(key)}
-    if is_text(attachment.media_type) and block_type == "document":
+    if media_types.is_text(media_type) and block_type != "image":
         source: JsonObject = {"type": "text", "media_type": "text/plain", "data": _decode_text(attachment, model)}
         return {"type": "document", "source": source, **description}
-    is_image = attachment.media_type.startswith("image/")
-    if not _accepts(attachment.media_type, harness=harness, model=model) or (block_type == "image" and not is_image):
+    is_image = media_type.startswith("image/")
+    is_accepted = media_types.is_accepted_inline(media_type, harness=harness, model=model)
+    if not is_accepted or (block_type == "image" and not is_image):
         raise _refusal(attachment, model)
     encoded = base64.b64encode(attachment.data).decode("ascii")
-    data_source: JsonObject = {"type": "base64", "media_type": attachment.media_type, "data": encoded}
-    return (
-        {"type": "image", "source": data_source}
-        if is_image
-        else {"type": "document", "source": data_source, **description}
-    )
+    data_source: JsonObject = {"type": "base64", "media_type": media_type, "data": encoded}
+    if is_image:
+        return {"type": "image", "source": data_source}
+    kind = "file" if media_types.is_audio_or_video(media_type) else "document"
+    return {"type": kind, "source": data_source, **description}
+
+
+def url_block(block: JsonObject, *, harness: str, model: str) -> JsonObject:
+    """Return a content block with the URL, which the model's provider fetches. Raises `AttachmentRefused`."""
+    block_type, source = str(block.get("type")), block.get("source")
+    is_accepted = media_types.is_accepted_by_url(block_type, harness=harness, model=model)
+    if not is_accepted or not isinstance(source, dict) or source.get("type") != "url":
+        kind = "an image" if block_type == "image" else "a document"
+        raise AttachmentRefused(
+            f"The provider of the model {model!r} does not fetch {kind} from a URL.",
+            help_text="Let the worker fetch it (`deliver: inline` or `file`), or use a model of another provider.",
+        )
+    return {key: value for key, value in block.items() if key != "deliver"}
+
+
+def describe_project_file(path: str, size: int, block: JsonObject) -> JsonObject:
+    """Return the text for the model about a file that is in the session's projects already."""
+    return _with_context(f"[The user refers to the file {path} ({size} bytes).]", block)
 
 
 def describe_written_file(attachment: Attachment, path: str, block: JsonObject) -> JsonObject:
     """Return the text for the model about an attachment that was written to a file."""
-    context = block.get("context")
     text = f"[The user attached a file: {path} ({attachment.media_type}, {len(attachment.data)} bytes).]"
-    return {"type": "text", "text": f"{text}\n{context}" if isinstance(context, str) and context else text}
+    return _with_context(text, block)
 
 
 def describe_missing(error: FootplateError, block: JsonObject) -> JsonObject:
     """Return the text for the model in place of an attachment that could not be provided."""
     title = block.get("title")
     label = f" ({title})" if isinstance(title, str) and title else ""
-    kind = "An image" if block.get("type") == "image" else "A document"
+    kind = {"image": "An image", "document": "A document"}.get(str(block.get("type")), "A file")
     text = f"[{kind}{label} that the user attached here could not be loaded. Tell the user: {error.advice}]"
     return {"type": "text", "text": text}
 
@@ -171,10 +187,9 @@ def _text_bytes(text: Json) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def _accepts(media_type: str, *, harness: str, model: str) -> bool:
-    provider = "anthropic" if harness == _CLAUDE_HARNESS or ":" not in model else model.partition(":")[0]
-    known = _PROVIDER_MEDIA_TYPES.get(provider)
-    return known is None or media_type in known
+def _with_context(text: str, block: JsonObject) -> JsonObject:
+    context = block.get("context")
+    return {"type": "text", "text": f"{text}\n{context}" if isinstance(context, str) and context else text}
 
 
 def _decode_text(attachment: Attachment, model: str) -> str:

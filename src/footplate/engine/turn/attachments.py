@@ -16,14 +16,16 @@ from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import (
     Attachment,
+    AttachmentDelivery,
     AttachmentFailed,
     AttachmentRefused,
     AttachmentSources,
     InlineBudget,
 )
 from footplate.domain.json import JsonObject
-from footplate.domain.ports.engine import Claim
-from footplate.domain.ports.harness import Environment
+from footplate.domain.ports.engine import Claim, OpenEnvironment
+from footplate.domain.ports.harness import Gate
+from footplate.engine.turn.project_files import ProjectFiles
 
 _LIST_MISSING_SCRIPT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
 _NO_FILE_STORE: Final = "This worker cannot read the file {!r}: it has no file store."
@@ -43,6 +45,9 @@ class NoAttachmentSources:
     async def fetch_url(self, url: str) -> Attachment:
         raise AttachmentFailed(f"This worker cannot fetch {url}: it is not configured to fetch URLs.")
 
+    async def check_url(self, url: str) -> None:
+        raise AttachmentFailed(f"This worker cannot check {url}: it is not configured to fetch URLs.")
+
 
 class TurnAttachments:
     def __init__(
@@ -50,7 +55,8 @@ class TurnAttachments:
         sources: AttachmentSources,
         organisation: str,
         config: ResolvedConfig,
-        environment: Environment,
+        environment: OpenEnvironment,
+        gate: Gate,
         on_file_written: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_file_written` is called after each file that is written to the tree."""
@@ -59,6 +65,7 @@ class TurnAttachments:
         self._organisation = organisation
         self._config = config
         self._environment = environment
+        self._project_files = ProjectFiles(environment, gate)
 
     async def resolve_attachments(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Prepare the blocks for the model. Raises `Permanent` if an attachment cannot be loaded or is not accepted."""
@@ -119,22 +126,37 @@ class TurnAttachments:
 
     async def _prepare_block(self, block: JsonObject, budget: InlineBudget) -> JsonObject:
         source = block.get("source")
-        if block.get("type") not in {"image", "document"} or not isinstance(source, dict):
+        if block.get("type") not in attachments.BLOCK_TYPES or not isinstance(source, dict):
             prepared = block
-        elif block.get("deliver") == "file":
-            attachment = await self._load_attachment(source, str(block.get("title") or ""))
-            await self._write(attachment.path, attachment.data)
-            prepared = attachments.describe_written_file(
-                attachment, f"{self._environment.root}/{attachment.path}", block
-            )
+        else:
+            match attachments.delivery_of(block):
+                case AttachmentDelivery.FILE:
+                    prepared = await self._deliver_as_file(block, source)
+                case AttachmentDelivery.INLINE:
+                    prepared = await self._deliver_inline(block, source, budget)
+                case AttachmentDelivery.URL:
+                    prepared = attachments.url_block(block, harness=self._config.harness, model=self._config.model)
+                    await self._sources.check_url(str(source.get("url")))
+        budget.add(prepared)
+        return prepared
+
+    async def _deliver_as_file(self, block: JsonObject, source: JsonObject) -> JsonObject:
+        if source.get("type") == "path":
+            file = await self._project_files.find_file(source)
+            return attachments.describe_project_file(file.path, file.size, block)
+        attachment = await self._load_attachment(source, str(block.get("title") or ""))
+        await self._write(attachment.path, attachment.data)
+        return attachments.describe_written_file(attachment, f"{self._environment.root}/{attachment.path}", block)
+
+    async def _deliver_inline(self, block: JsonObject, source: JsonObject, budget: InlineBudget) -> JsonObject:
+        if source.get("type") == "path":
+            file = await self._project_files.find_file(source)
+            budget.check_fits(file.size)
+            attachment = await self._project_files.load_file(file)
         else:
             budget.check_fits(await self._known_size(block, source))
             attachment = await self._load_attachment(source, str(block.get("title") or ""))
-            prepared = attachments.inline_block(
-                attachment, block, harness=self._config.harness, model=self._config.model
-            )
-        budget.add(prepared)
-        return prepared
+        return attachments.inline_block(attachment, block, harness=self._config.harness, model=self._config.model)
 
     async def _known_size(self, block: JsonObject, source: JsonObject) -> int:
         """Return the size before loading. For a URL it is unknown (0); downloads have their own limit."""

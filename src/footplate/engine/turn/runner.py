@@ -365,13 +365,18 @@ class _Turn:
         self._telemetry.note_earlier_calls(turn_events)
         assert self._log.files is not None
         note_input_file = self._log.files.note_input_file
+        gate = self._services.gate_factory.create_gate(claim, resources.environment)
         attachments = TurnAttachments(
-            self._services.attachment_sources, claim.organisation, claim.config, resources.environment, note_input_file
+            self._services.attachment_sources,
+            claim.organisation,
+            claim.config,
+            resources.environment,
+            gate,
+            note_input_file,
         )
         messages = await attachments.write_missing_resources(claim, self._services.turns.last_completed)
         warm_process, resources.warm_process = resources.warm_process, None  # from here on it belongs to the harness
         step_content = await prepare_step_content(claim, self._services.turns, self._log, turn_events)
-        gate = self._services.gate_factory.create_gate(claim, resources.environment)
         hooks = TurnHooks(gate, attachments)
         self._children = self._create_children()
         instructions = await load_instructions(self._services.trees, claim)

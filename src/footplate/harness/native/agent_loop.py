@@ -141,6 +141,7 @@ class AgentLoop:
         self.turn.log.check()
         reply = ResponseStream(self.turn.log, self.template)
         try:
+            self.conversation.check_content(self.turn.config.model)
             response = await unless_interrupted(self.turn.interrupt, reply.receive(self.conversation))
         except Interrupted:
             return await self._store_partial(reply)

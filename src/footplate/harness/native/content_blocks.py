@@ -3,10 +3,21 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pydantic_ai.messages import BinaryContent, DocumentUrl, ImageUrl, UserContent
+from pydantic_ai.messages import (
+    BinaryContent,
+    DocumentUrl,
+    FileUrl,
+    ImageUrl,
+    ModelRequestPart,
+    UserContent,
+    UserPromptPart,
+)
 
 from footplate.domain.errors import ModelRefused
+from footplate.domain.files import media_types
+from footplate.domain.files.media_types import PDF
 from footplate.domain.json import Json, JsonObject
 
 
@@ -23,6 +34,36 @@ def binary_block(data: bytes, media_type: str) -> JsonObject:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
 
 
+@dataclass(frozen=True, slots=True)
+class SpecialContent:
+    """Content of a prompt that only some providers accept."""
+
+    kind: str
+    """The media type of audio or video, or the type of the content block of a URL."""
+    is_url: bool
+
+    @property
+    def description(self) -> str:
+        article = "an" if self.kind == "image" else "a"
+        return f"{article} {self.kind} with a URL" if self.is_url else f"content of type {self.kind}"
+
+    def is_accepted_by(self, model: str) -> bool:
+        is_accepted = media_types.is_accepted_by_url if self.is_url else media_types.is_accepted_inline
+        return is_accepted(self.kind, harness="native", model=model)
+
+
+def find_special_content(part: ModelRequestPart) -> set[SpecialContent]:
+    if not isinstance(part, UserPromptPart) or isinstance(part.content, str):
+        return set()
+    found = set()
+    for item in part.content:
+        if isinstance(item, FileUrl):
+            found.add(SpecialContent("image" if isinstance(item, ImageUrl) else "document", is_url=True))
+        elif isinstance(item, BinaryContent) and media_types.is_audio_or_video(item.media_type):
+            found.add(SpecialContent(item.media_type, is_url=False))
+    return found
+
+
 def _to_model_item(block: JsonObject) -> UserContent:
     kind = block.get("type")
     if kind == "text":
@@ -30,7 +71,7 @@ def _to_model_item(block: JsonObject) -> UserContent:
     if kind == "search_result":
         return _search_result_text(block)
     source = block.get("source")
-    if kind in {"image", "document"} and isinstance(source, dict):
+    if kind in {"image", "document", "file"} and isinstance(source, dict):
         return _from_source(str(kind), source)
     raise ModelRefused(f"Content of type {kind!r} cannot be sent to a model.")
 
@@ -43,7 +84,7 @@ def _from_source(kind: str, source: JsonObject) -> UserContent:
             return BinaryContent(_decode(str(source.get("data") or "")), media_type=str(source.get("media_type")))
         case "url":
             url = str(source.get("url"))
-            return ImageUrl(url) if kind == "image" else DocumentUrl(url)
+            return ImageUrl(url) if kind == "image" else DocumentUrl(url, media_type=PDF)
         case other:
             raise ModelRefused(f"The harness 'native' does not support a source of type {other!r}.")
 

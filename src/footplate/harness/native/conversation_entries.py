@@ -23,11 +23,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from footplate.domain.errors import ModelRefused
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports.harness import Entry
 from footplate.harness import approvals
 from footplate.harness.approvals import ApprovalLedger
 from footplate.harness.native import content_blocks, thread_entries
+from footplate.harness.native.content_blocks import SpecialContent
 from footplate.harness.native.requests.encoded_message_cache import MessagePrefix
 from footplate.harness.native.thread_entries import ThreadLedger
 
@@ -67,6 +69,7 @@ class Conversation:
         """For the last response's calls only, because some models reuse call ids in their next response."""
         self.threads = ThreadLedger()
         """The threads of subagents. Their entries are not part of this conversation."""
+        self._special_content: set[SpecialContent] = set()
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
         """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
@@ -99,6 +102,17 @@ class Conversation:
         returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
         return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
 
+    def check_content(self, model: str) -> None:
+        """Raise `ModelRefused` if the model does not accept content that began with another model. pydantic-ai would
+        fetch URLs in the worker, and report audio or video as a bug.
+        """
+        for content in self._special_content:
+            if not content.is_accepted_by(model):
+                raise ModelRefused(
+                    f"The conversation has {content.description}, which the model {model!r} does not accept.",
+                    help_text="Use the earlier model, or fork the session before the message that has it.",
+                )
+
     def _add_message(self, line: ConversationLine) -> None:
         message = line.message
         if isinstance(message, ModelResponse):
@@ -109,6 +123,7 @@ class Conversation:
             self._request = []
             self.messages.append(ModelRequest(parts=self._request))
         for part in message.parts:
+            self._special_content |= content_blocks.find_special_content(part)
             insort(self._request, part, key=self._rank)
 
     def _rank(self, part: ModelRequestPart) -> int:

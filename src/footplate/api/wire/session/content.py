@@ -1,12 +1,12 @@
-"""Wire models of the content blocks that a user or a custom tool can send: text, images and documents.
+"""Wire models of the content blocks that a user or a custom tool can send: text, images, documents and files.
 
-In a message, an image or a document is embedded, refers to an uploaded file, or has a URL. The field `deliver`, a
-Footplate extension, selects whether it is sent to the model or written to the session's files. In the result of a
-custom tool, it is always embedded.
+In a message, an image, a document or a file is embedded, refers to an uploaded file or a file of a project, or has a
+URL. The field `deliver`, a Footplate extension, selects whether it is sent to the model or written to the session's
+files. Blocks of type `file` are an extension too. In the result of a custom tool, content is always embedded.
 """
 
 import binascii
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -14,10 +14,14 @@ from footplate.api.wire.request_base import Body, Id, Text
 
 ImageMediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 Deliver = Annotated[
-    Literal["inline", "file"],
-    Field(description="`inline`: sent to the model. `file`: written to the session's files; the model gets the path."),
+    Literal["inline", "file", "url"],
+    Field(
+        description="`inline`: sent to the model. `file`: written to the session's files; the model gets the path. "
+        "`url`: the model's provider fetches the URL."
+    ),
 ]
 _MAX_URLS = 20
+_MAX_PATH = 4096
 Title = Annotated[Text, StringConstraints(max_length=500)]
 
 
@@ -34,6 +38,12 @@ def _check_url(url: str) -> str:
     if scheme.lower() not in {"http", "https"} or not found or not rest or rest.startswith("/"):
         raise ValueError("must be an http or https URL")
     return url
+
+
+def _check_path(path: str) -> str:
+    if path.startswith(("/", "~")) or not path.strip("./") or ".." in path.split("/") or "\0" in path:
+        raise ValueError("must be a path relative to the project, without `..`")
+    return path
 
 
 Base64 = Annotated[
@@ -62,7 +72,7 @@ class DocumentBytes(Body):
 
 
 class AnyBytes(Body):
-    """Types other than PDF require `deliver: file`."""
+    """In a document, types other than PDF require `deliver: file`."""
 
     type: Literal["base64"]
     media_type: Annotated[str, StringConstraints(pattern=r"^[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}$")]
@@ -85,25 +95,57 @@ class OfFile(Body):
     file_id: Id
 
 
-class ImageBlock(Body):
+class OfProjectPath(Body):
+    """A file in the tree of one of the session's projects, as it is when the message reaches the agent."""
+
+    type: Literal["path"]
+    path: Annotated[Text, StringConstraints(max_length=_MAX_PATH), AfterValidator(_check_path)]
+    project_id: Annotated[Id | None, Field(description="Without it, the first project.")] = None
+
+
+class _Attachment(Body):
+    source: Body
+    deliver: Deliver
+
+    @model_validator(mode="after")
+    def _check_url_delivery(self) -> Self:
+        if self.deliver == "url" and not isinstance(self.source, OfUrl):
+            raise ValueError("`deliver: url` requires a source of type `url`")
+        return self
+
+
+class ImageBlock(_Attachment):
     type: Literal["image"]
-    source: Annotated[ImageBytes | OfUrl | OfFile, Field(discriminator="type")]
+    source: Annotated[ImageBytes | OfUrl | OfFile | OfProjectPath, Field(discriminator="type")]
     deliver: Deliver = "inline"
 
 
-class DocumentBlock(Body):
+class DocumentBlock(_Attachment):
     type: Literal["document"]
-    source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile, Field(discriminator="type")]
+    source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile | OfProjectPath, Field(discriminator="type")]
     title: Annotated[Title | None, Field(description="Also the file name if the document is written to a file.")] = None
     context: str | None = None
     deliver: Deliver = "inline"
 
     @model_validator(mode="after")
-    def _check_delivery(self) -> "DocumentBlock":
+    def _check_delivery(self) -> Self:
         source = self.source
         if isinstance(source, AnyBytes) and self.deliver == "inline" and source.media_type != "application/pdf":
             raise ValueError(f"a document of type {source.media_type} requires `deliver: file`")
         return self
+
+
+class FileBlock(_Attachment):
+    """Any file. Unlike an image or a document, the model gets its content only with `deliver: inline`."""
+
+    type: Literal["file"]
+    source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile | OfProjectPath, Field(discriminator="type")]
+    title: Annotated[Title | None, Field(description="Also the file name.")] = None
+    context: str | None = None
+    deliver: Annotated[
+        Literal["file", "inline"],
+        Field(description="`file`: the model gets the path of the file. `inline`: it gets the content."),
+    ] = "file"
 
 
 class ResultImage(Body):
@@ -118,7 +160,7 @@ class ResultDocument(Body):
     context: str | None = None
 
 
-Block = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
+Block = Annotated[TextBlock | ImageBlock | DocumentBlock | FileBlock, Field(discriminator="type")]
 ResultBlock = Annotated[TextBlock | ResultImage | ResultDocument, Field(discriminator="type")]
 
 

@@ -12,6 +12,7 @@ from footplate.cli.actions import projects as project_actions
 from footplate.cli.actions.members import resolve_audience
 from footplate.cli.actions.projects import SelectedProjects
 from footplate.cli.actions.run import message_content, tool_selection
+from footplate.cli.actions.run.message_content import NO_ATTACHMENTS, MessageAttachments
 from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.follow.turn_follower import TurnFollower
 from footplate.cli.json_output_models import RunResult
@@ -54,10 +55,7 @@ class RunRequest:
     """Ids or paths. The first project is the working directory."""
     include_uncommitted: bool = False
     """Whether the session starts with the uncommitted changes of the projects."""
-    files: tuple[str, ...] = ()
-    """Paths, URLs or ids of files for the session's working tree."""
-    inline: tuple[str, ...] = ()
-    """Paths, URLs or ids of files that are sent to the model."""
+    attachments: MessageAttachments = NO_ATTACHMENTS
     requires_directory: bool = False
     """Whether the user named the directory, so that no other one may be used."""
     tool_limit: tool_selection.ToolLimit = tool_selection.NO_LIMIT
@@ -110,12 +108,9 @@ async def _find_audience(client: AsyncFootplate, request: RunRequest) -> Mapping
     """Returns who can see a new session. Files for an existing session are visible to those who can see the session."""
     if request.session is None:
         return await resolve_audience(client, request.visibility, request.team)
-    if not (request.files or request.inline):
+    if not request.attachments:
         return {}
-    session = await client.sessions.retrieve(await resolve_session_id(client, request.session))
-    if session.visibility == "organisation":
-        return {}
-    return drop_none(visibility=session.visibility, team_id=session.team_id)
+    return await message_content.find_session_audience(client, await resolve_session_id(client, request.session))
 
 
 async def follow_turn(
@@ -211,9 +206,7 @@ async def _continue_session(client: AsyncFootplate, server: Server, request: Run
 
 
 async def _build_message(client: AsyncFootplate, request: RunRequest) -> dict[str, Any]:
-    content = await message_content.build_content(
-        client, request.prompt, request.files, request.inline, request.audience
-    )
+    content = await message_content.build_content(client, request.prompt, request.attachments, request.audience)
     return {"type": "user.message", "content": content}
 
 

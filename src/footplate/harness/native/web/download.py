@@ -92,6 +92,14 @@ class Downloader:
         except (httpx2.HTTPError, httpx2.InvalidURL, zlib.error) as error:
             raise ToolFailure(f"{url} could not be fetched: {_error_text(error)}.") from error
 
+    async def check_address(self, url: str) -> None:
+        """Raises `ToolFailure` if the URL is invalid, or its host is unknown or forbidden."""
+        try:
+            parsed = _check_url(url)
+        except httpx2.InvalidURL as error:
+            raise ToolFailure(f"{url!r} is not a valid URL: {_error_text(error)}.") from error
+        await self._addresses(parsed, parsed.raw_host.decode("ascii"))
+
     async def download_trusted(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Download:
         """Downloads from a URL that the operator configured, without checking its address. Raises httpx2's errors and
         `TimeoutError`.
