@@ -10,7 +10,7 @@ import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 
-from footplate.client import AsyncFootplate, Forbidden
+from footplate.client import AsyncFootplate, Forbidden, NotFound
 from footplate.client.steps import Step, TerminalConnection
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
@@ -143,6 +143,20 @@ async def test_a_person_types_watches_resizes_detaches_and_returns(cluster: Clus
     events = [event.wire() async for event in client.events.list(session_id)]
     (result,) = [event for event in events if event["type"] == "agent.tool_result"]
     assert result["terminal"]["status"] == "closed"
+    await check_recording(cluster, client, viewer, session_id, result["tool_use_id"])
+
+
+async def check_recording(cluster: Cluster, client: AsyncFootplate, viewer: str, session_id: str, call_id: str) -> None:
+    """Checks that a viewer can download the recording of a call, but not when the session has become private."""
+    async with AsyncFootplate(cluster.base_urls[1], viewer) as watching:
+        (recording,) = await watching.terminals.recordings(session_id)
+        cast = b"".join([piece async for piece in watching.terminals.recording(session_id, recording.id)])
+        header, *lines = [json.loads(line) for line in cast.splitlines()]
+        assert (recording.id, header["version"], recording.size_bytes) == (call_id, 2, len(cast))
+        assert "typed" in "".join(text for _, kind, text in lines if kind == "o")
+        await client.sessions.update(session_id, visibility="private")
+        with pytest.raises(NotFound):
+            await watching.terminals.recordings(session_id)
 
 
 @pytest.mark.requirement("O3")
