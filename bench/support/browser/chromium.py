@@ -41,7 +41,7 @@ class Page:
         await self._call("Page.navigate", url=url)
 
         async def is_loaded() -> bool:
-            return await self.evaluate("document.readyState") == "complete"
+            return bool(await self.evaluate("document.readyState === 'complete'"))
 
         if not await wait_until(is_loaded, _START_SECONDS):
             raise NotHeld(f"the page {url} did not load")

@@ -65,7 +65,7 @@ class TerminalPage:
         """Returns all lines of the terminal, once everything that has arrived is drawn."""
 
         async def is_drawn() -> bool:
-            return await self.page.evaluate("state.pending") == 0
+            return bool(await self.page.evaluate("state.pending === 0"))
 
         await wait_until(is_drawn, _PATIENCE)
         return str(await self.page.evaluate("screenText()"))

@@ -20,6 +20,7 @@ from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import Exit
 from footplate.client import AsyncFootplate, Unreachable
 from footplate.client.steps import Step, TerminalConnection
+from footplate.domain.ports.terminals import MAX_COLUMNS, MAX_ROWS
 
 DETACH_KEY: Final = b"\x1d"
 DETACH_KEY_NAME: Final = "Ctrl-]"
@@ -153,7 +154,7 @@ class _TerminalClient:
     async def _handle_message(self, connection: TerminalConnection, message: dict[str, Any]) -> bool:
         """Returns whether the step has ended."""
         if message["type"] == "opened" and self._write:
-            await connection.resize(*shutil.get_terminal_size())
+            await connection.resize(*_window_size())
         elif message["type"] == "error":
             terminal_io.print_error(message["error"]["message"], message["error"].get("help", ""))
         return message["type"] == "closed" and await self._has_ended()
@@ -178,8 +179,14 @@ class _TerminalClient:
         while self._write:
             await self._keyboard.resized.wait()
             self._keyboard.resized.clear()
-            await connection.resize(*shutil.get_terminal_size())
+            await connection.resize(*_window_size())
             await asyncio.sleep(_SEND_SECONDS)
+
+
+def _window_size() -> tuple[int, int]:
+    """Returns the columns and rows of the user's window, as far as the server accepts them."""
+    size = shutil.get_terminal_size()
+    return min(size.columns, MAX_COLUMNS), min(size.lines, MAX_ROWS)
 
 
 def _show(data: bytes) -> None:
