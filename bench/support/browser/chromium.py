@@ -53,9 +53,8 @@ class Page:
         return found["result"].get("value")
 
     async def type_line(self, text: str) -> None:
-        """Presses the keys of this text, and Enter."""
-        for character in text:
-            await self._press({"key": character, "text": character})
+        """Enters this text as a keyboard does, and presses Enter."""
+        await self._call("Input.insertText", text=text)
         await self._press(_ENTER)
 
     async def press_interrupt(self) -> None:
