@@ -234,7 +234,7 @@ class _Trial:
     async def check_processes(self) -> None:
         """Shells end in all ways, and leave no process behind."""
         marker = f"31557600.{self.rng.randrange(10**9)}"
-        ways = ("exit", "interrupt", "delete", "kill")
+        ways = ("exit", "interrupt", "end of the session", "kill")
         numbers = iter(range(self.size.shells - self.size.shells // len(ways)))
 
         async def use_shells() -> None:
@@ -251,7 +251,7 @@ class _Trial:
             await self._check_gone(marker, "a worker was killed")
             await self.cluster.restart_worker(0)
             for session_id in opened:
-                await self.client.sessions.delete(session_id)
+                await self.client.sessions.end(session_id)
             self.ends["kill"] += count
         await self._check_gone(marker, "all shells were closed")
 
@@ -259,11 +259,10 @@ class _Trial:
         session_id = await self._start_processes(marker, then=b"exit\r" if way == "exit" else b"")
         if way == "interrupt":
             await self.client.events.interrupt(session_id)
-        elif way == "delete":
-            await self.client.sessions.delete(session_id)
-        if way != "delete":
-            async for step in self.client.steps.list(session_id):
-                await self._wait_for_end(step)
+        elif way != "exit":
+            await self.client.sessions.end(session_id)
+        async for step in self.client.steps.list(session_id):
+            await self._wait_for_end(step)
         self.ends[way] += 1
 
     async def _start_processes(self, marker: str, then: bytes = b"") -> str:

@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
+from bench.support.terminal.cli_user import CliUser
 
 from footplate.client import AsyncFootplate, Forbidden, NotFound
 from footplate.client.steps import Step, TerminalConnection
@@ -94,7 +96,9 @@ async def wait_for(client: AsyncFootplate, step: Step, state: str = "completed")
 
 
 @pytest.mark.requirement("O3")
-async def test_a_person_types_watches_resizes_detaches_and_returns(cluster: Cluster, client: AsyncFootplate) -> None:
+async def test_a_person_types_watches_resizes_detaches_and_returns(
+    cluster: Cluster, client: AsyncFootplate, tmp_path: Path
+) -> None:
     session_id = await new_session(cluster)
     await client.steps.pause(session_id)
     step = await client.terminals.open(session_id)
@@ -144,6 +148,7 @@ async def test_a_person_types_watches_resizes_detaches_and_returns(cluster: Clus
     (result,) = [event for event in events if event["type"] == "agent.tool_result"]
     assert result["terminal"]["status"] == "closed"
     await check_recording(cluster, client, viewer, session_id, result["tool_use_id"])
+    await check_saved_recording(cluster, tmp_path, session_id)
 
 
 async def check_recording(cluster: Cluster, client: AsyncFootplate, viewer: str, session_id: str, call_id: str) -> None:
@@ -157,6 +162,17 @@ async def check_recording(cluster: Cluster, client: AsyncFootplate, viewer: str,
         await client.sessions.update(session_id, visibility="private")
         with pytest.raises(NotFound):
             await watching.terminals.recordings(session_id)
+
+
+async def check_saved_recording(cluster: Cluster, home: Path, session_id: str) -> None:
+    """Checks the command that saves a recording, which replaces no file."""
+    user, file = CliUser(cluster, home), home / "shell.cast"
+    saved = await user.run("terminals", "save", session_id, "--output", str(file), "--json")
+    assert saved.code == 0, saved
+    assert json.loads(saved.out)["size_bytes"] == len(content := file.read_bytes())
+    assert content.startswith(b'{"version": 2')
+    again = await user.run("terminals", "save", session_id, "--output", str(file))
+    assert (again.code, "exists" in again.err) == (1, True), again
 
 
 @pytest.mark.requirement("O3")

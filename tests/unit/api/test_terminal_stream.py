@@ -12,6 +12,8 @@ from footplate.api.streams import terminal_stream
 from footplate.api.streams.terminal_stream import TerminalConnection
 from footplate.domain.ports.terminals import TerminalFrame, TerminalInput, TerminalSize
 
+pytestmark = pytest.mark.timing
+
 SIZE = TerminalSize(101, 33)
 
 

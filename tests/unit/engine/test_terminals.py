@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from footplate.domain.ports.harness import CommandResult
 from footplate.domain.ports.terminals import TerminalInput, TerminalSize
 from footplate.engine.turn.terminals import _Terminal
+
+pytestmark = pytest.mark.timing
 
 
 class EndedProcess:
