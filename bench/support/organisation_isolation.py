@@ -38,6 +38,7 @@ ID_PREFIXES: Final = {
     "scope_id": ids.SESSION,
     "approval_id": ids.EVENT,
     "question_id": ids.EVENT,
+    "recording_id": ids.EVENT,
     "parent_id": ids.SESSION,
     "group_id": ids.GROUP,
     "member_id": ids.MEMBER,
@@ -135,6 +136,7 @@ class Organisation:
             "resource_id": resources[0],
             "scope_id": session_id,
             "step_id": await self._create_pending_step(session_id),
+            "recording_id": ids.new_id(ids.EVENT),  # no shell was opened
             "approval_id": await self._create_approval(audience),
             "question_id": await self._create_question(audience),
             **await self._create_batch(agent_id, environment_id, audience),

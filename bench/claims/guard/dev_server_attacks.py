@@ -13,9 +13,10 @@ from typing import Any, Final
 import httpx2
 
 from bench.prove.figure import Figure, require
+from bench.support.browser.chromium import find_browser
 from bench.support.shared_host.dev_server import DevServer, open_dev_server
 from bench.support.shared_host.other_user import Attempts, attack_as_other_user
-from bench.support.shared_host.web_page_attack import attack_by_web_pages, find_browser
+from bench.support.shared_host.web_page_attack import attack_by_web_pages
 from footplate.cli.profile import dev_server
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.temporal_connection import connect_temporal

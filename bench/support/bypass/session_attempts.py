@@ -9,7 +9,7 @@ import itertools
 import json
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,7 @@ class BypassSessions:
     def __init__(self, cluster: Cluster, client: Client, tree: AttackTree) -> None:
         self._cluster = cluster
         self._client = client
-        self._tree = tree
+        self.tree = tree
         self._agents: dict[tuple[str, str], str] = {}
         self._numbers = itertools.count(1)
         self.found = BypassFindings()
@@ -74,7 +74,7 @@ class BypassSessions:
     async def check_control(self, harness: str, caller: str) -> None:
         """Checks that without rules the same call has an effect, so that the search below can find one."""
         free = BypassCase("control", "free", "touch CANARY")
-        effect, log = await self._send_batch(harness, caller, [free], {})
+        effect, log = await self.send_batch(harness, caller, [free], {})
         require(
             holds=bool(effect), otherwise=f"{harness}, {caller}: without rules {free.command!r} does nothing: {log}"
         )
@@ -87,45 +87,49 @@ class BypassSessions:
         """
         name = f"{harness}, {caller}, {batch[0].group}, {batch[0].rules}"
         for _ in range(_TRIES):
-            effect, log = await self._send_batch(harness, caller, batch, _rules(batch[0].rules))
+            effect, log = await self.send_batch(harness, caller, batch, _rules(batch[0].rules))
             if effect or not any(event["type"] == events.STATUS_RESCHEDULED for event in log):
                 break
             print(f"  {name}: the worker was lost; trying again", flush=True)
         made = [event for event in log if event["type"] == events.AGENT_TOOL_USE and "command" in event["input"]]
         self.found.decisions.update(f"{harness} {caller} {event.get('evaluated_permission')}" for event in made)
         self.found.calls[f"{harness} {caller}"] += len(made)
-        wanted = Counter(self._fill_placeholders(case) for case in batch)
+        wanted = Counter(self.fill_placeholders(case) for case in batch)
         if Counter(str(event["input"]["command"]) for event in made) != wanted:
             self._record_fault(f"{name}: {len(made)} of {len(batch)} calls reached the gate")
         if effect:
             allowed = [event["input"]["command"] for event in made if event.get("evaluated_permission") == "allow"]
             self._record_fault(f"{name}: {effect}, by one of {allowed}")
 
-    async def _send_batch(
-        self, harness: str, caller: str, batch: Sequence[BypassCase], rules: dict[str, Any]
+    async def send_batch(
+        self, harness: str, caller: str, batch: Sequence[BypassCase], rules: Mapping[str, Any]
     ) -> tuple[str, list[Event]]:
         """Sends one batch, and returns its forbidden effect and all events."""
-        self._tree.reset()
+        self.tree.reset()
         script = f"batch-{next(self._numbers)}"
-        calls = [tool(_BASH[harness], {"command": self._fill_placeholders(case)}) for case in batch]
+        calls = [tool(_BASH[harness], {"command": self.fill_placeholders(case)}) for case in batch]
         await self._cluster.model.install(f"{script}-own", replies(calls, [text("Tried.")]))
         asked = {"description": "x", "prompt": f"Go. [[script:{script}-own]]", "subagent_type": _HELPER}
         await self._cluster.model.install(script, replies([tool("Agent", asked)], [text("Done.")]))
-        session_id = await self._create_session(harness, caller, rules)
-        before = self._tree.read_state(batch[0].rules)
-        await self._run_turn(session_id, f"Go. [[script:{script if caller == SUBAGENT else f'{script}-own'}]]")
-        effect = self._tree.describe_changes(batch[0].rules, before)
+        session_id = await self.create_session(harness, caller, rules)
+        before = self.tree.read_state(batch[0].rules)
+        await self.run_turn(session_id, f"Go. [[script:{script if caller == SUBAGENT else f'{script}-own'}]]")
+        return await self.find_effect(session_id, batch[0].rules, before)
+
+    async def find_effect(self, session_id: str, rules: str, before: Mapping[str, object]) -> tuple[str, list[Event]]:
+        """Returns the forbidden effect of a session's calls, and all its events."""
+        effect = self.tree.describe_changes(rules, before)
         log = await self._list_all_events(session_id)
-        if not effect and batch[0].rules == "paths" and any(SECRET in str(_result_content(event)) for event in log):
+        if not effect and rules == "paths" and any(SECRET in str(_result_content(event)) for event in log):
             effect = "the secret was shown"
         return effect, log
 
-    async def _create_session(self, harness: str, caller: str, rules: dict[str, Any]) -> str:
-        fields = {"context": {"directory": str(self._tree.tree)}, "permissions": rules}
+    async def create_session(self, harness: str, caller: str, rules: Mapping[str, Any]) -> str:
+        fields = {"context": {"directory": str(self.tree.tree)}, "permissions": rules}
         session_id = await self._client.session(await self._find_agent(harness, caller), extra_body=fields)
         if caller != FORK:
             return session_id
-        await self._run_turn(session_id, "Hello.")
+        await self.run_turn(session_id, "Hello.")
         path = f"/v1/sessions/{session_id}/fork"
         fork: Any = await self._client.sdk.post(path, cast_to=cast("Any", object), body={})
         return str(fork["id"])
@@ -140,7 +144,7 @@ class BypassSessions:
             self._agents[harness, caller] = await self._client.agent(extra_body=body, **more)
         return self._agents[harness, caller]
 
-    async def _run_turn(self, session_id: str, prompt: str) -> None:
+    async def run_turn(self, session_id: str, prompt: str) -> None:
         """Runs one turn, and a second one if approval is requested: its message denies the pending calls."""
         for message in (prompt, "No. Go on."):
             log = await self._client.run_turn(session_id, message, patience=_PATIENCE)
@@ -159,8 +163,8 @@ class BypassSessions:
                 log += page["data"]
         return list({event["id"]: event for event in log}.values())
 
-    def _fill_placeholders(self, case: BypassCase) -> str:
-        return case.fill_placeholders(self._tree.tree, self._tree.outside)
+    def fill_placeholders(self, case: BypassCase) -> str:
+        return case.fill_placeholders(self.tree.tree, self.tree.outside)
 
     def _record_fault(self, problem: str) -> None:
         self.found.faults.append(problem[:600])
@@ -169,7 +173,7 @@ class BypassSessions:
 
 def _rules(name: str) -> dict[str, Any]:
     written: dict[str, Any] = json.loads((corpus.FOLDER / "bypasses" / f"{name}.settings.json").read_text())
-    rules: dict[str, Any] = written["permissions"]
+    rules: Mapping[str, Any] = written["permissions"]
     return {**rules, "allow": [*rules["allow"], f"Agent({_HELPER})"]}
 
 

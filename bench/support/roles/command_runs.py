@@ -41,7 +41,7 @@ _LAST: Final = (
 """Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset(
     {"diff", "apply", "merge", "push", "export", "import", "pull", "steps result", "steps retry", "next", "batch retry"}
-    | {"webhooks test", "triggers send"}
+    | {"webhooks test", "triggers send", "terminals save"}
 )
 """Commands that need more than the session has: a project, Claude Code, a step in the right state, or a server that
 listens. They may fail with an error of their own."""
@@ -164,6 +164,8 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "pull": [session, "--to", str(home)],
         "interrupt": [session],
         "steps ls": [session],
+        "terminals ls": [session],
+        "terminals save": [session, "--output", str(home / "shell.cast")],
         "steps add": [session, "--shell", "true", "--if", "false"],
         "steps show": [ids["step_id"], "--session", session],
         "steps edit": [ids["step_id"], "--session", session, "--shell", "false"],

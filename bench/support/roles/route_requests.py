@@ -243,6 +243,8 @@ def _is_served(operation: Operation, status: int) -> bool:
         return status == httpx2.codes.UNAUTHORIZED
     if status < httpx2.codes.MULTIPLE_CHOICES:
         return True
+    if operation.path.endswith("/{recording_id}"):  # the session has none
+        return status == httpx2.codes.NOT_FOUND
     return status in {httpx2.codes.BAD_REQUEST, httpx2.codes.CONFLICT} and operation.path.endswith(_INCOMPLETE)
 
 

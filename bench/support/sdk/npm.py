@@ -1,4 +1,4 @@
-"""Installs the TypeScript SDK from npm, once per lock file in the user's cache, and runs node.
+"""Installs the TypeScript SDK and other packages from npm, once per lock file in the user's cache, and runs node.
 
 node and npm come from a Python wheel, so that a plain Debian with Python needs nothing else.
 """
@@ -35,13 +35,18 @@ def node() -> Path:
 
 async def install_sdk() -> Path:
     """Returns a directory with the SDK in its node_modules, and installs it on first use."""
-    directory = _cache() / f"npm-{_digest()}"
+    return await install_packages(SOURCE)
+
+
+async def install_packages(source: Path) -> Path:
+    """Returns a directory with the packages of the lock file in `source`, and installs them on first use."""
+    directory = _cache() / f"npm-{_digest(source)}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix="npm-", dir=directory.parent))
         try:
             for name in _PACKAGE_FILES:
-                shutil.copy(SOURCE / name, draft)
+                shutil.copy(source / name, draft)
             await _install(draft)
             shutil.move(draft, directory)
         finally:
@@ -108,5 +113,5 @@ def _cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "footplate"
 
 
-def _digest() -> str:
-    return hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in _PACKAGE_FILES)).hexdigest()[:16]
+def _digest(source: Path) -> str:
+    return hashlib.sha256(b"".join((source / name).read_bytes() for name in _PACKAGE_FILES)).hexdigest()[:16]

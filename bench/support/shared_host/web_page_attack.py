@@ -6,13 +6,13 @@ attacker's server forwards every connection except for its own page: our server 
 
 import asyncio
 import json
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 from bench.prove.figure import NotHeld
+from bench.support.browser.chromium import find_browser
 from bench.support.shared_host.other_user import Attempts
 
 _EVIL: Final = "evil.test"
@@ -99,10 +99,6 @@ async function attack(base) {
   await fetch(given.report, {method: "POST", mode: "no-cors", body: JSON.stringify(results)});
 })();
 """
-
-
-def find_browser() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 async def attack_by_web_pages(ports: Sequence[int]) -> Attempts:

@@ -13,6 +13,7 @@ from bench.prove.figure import require
 from bench.support.clients import TOOLSET, Client
 from bench.support.terminal import cli_commands
 from bench.support.terminal.cli_user import CliUser, CommandResult
+from footplate.client import AsyncFootplate
 from footplate.stack.orphan_processes import wait_until
 
 _FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "schemas"
@@ -108,6 +109,26 @@ class _Checker:
         await self.check_command("steps", "steps ls", session_id)
         await self._wait_for_external_step(session_id)
         await self.check_command("step", "steps result", "wait", "--status", "completed")
+        await self._check_terminals(session_id)
+
+    async def _check_terminals(self, session_id: str) -> None:
+        """Opens a shell, and closes it by an interrupt, so that there is a recording."""
+        user = self._person.environment
+        async with AsyncFootplate(user["FOOTPLATE_BASE_URL"], user["FOOTPLATE_API_KEY"]) as client:
+            step = await client.terminals.open(session_id)
+
+            async def is_open() -> bool:
+                return (await client.steps.retrieve(session_id, step.id)).state == "running"
+
+            async def is_recorded() -> bool:
+                return bool(await client.terminals.recordings(session_id))
+
+            require(holds=await wait_until(is_open, 60), otherwise="the terminal was not opened")
+            await client.events.interrupt(session_id)
+            require(holds=await wait_until(is_recorded, 60), otherwise="the terminal was not recorded")
+        await self.check_command("terminals", "terminals ls", session_id)
+        output = str(self._person.home / "shell.cast")
+        await self.check_command("terminals-save", "terminals save", session_id, "--output", output, "--force")
 
     async def _check_decisions(self) -> None:
         """Checks approvals and questions."""

@@ -68,7 +68,7 @@ class MemoryLog:
     async def upload_files_ahead(self) -> None:
         pass
 
-    async def store_output(self, printed: FullOutput) -> str:
+    async def store_output(self, printed: FullOutput, *, name: str | None = None) -> str:  # noqa: ARG002
         return str(printed.size)
 
     def check(self) -> None:

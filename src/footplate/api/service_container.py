@@ -29,7 +29,7 @@ from footplate.domain.ports.api import (
     Reads,
     UnitOfWorkFactory,
 )
-from footplate.domain.ports.terminals import TerminalViews
+from footplate.domain.ports.terminals import TerminalRecordings, TerminalViews
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
 from footplate.domain.ports.webhooks import WebhookNotifier
@@ -60,6 +60,7 @@ class ApiServices:
     diffs: Diffs
     delivery: DeliveryService
     files: FileBytes
+    recordings: TerminalRecordings
     backend: Backend
     """Where workers run commands: a request may ask an environment only for features of this backend."""
     harnesses: frozenset[str]

@@ -27,6 +27,7 @@ from footplate.cli.commands import (
     server_operations,
     sessions,
     steps,
+    terminals,
     transcripts,
     triggers,
     usage,
@@ -126,6 +127,7 @@ app.add_typer(members.members, name="members", rich_help_panel=SERVERS)
 app.add_typer(members.teams, name="teams", rich_help_panel=SERVERS)
 app.add_typer(limits.limits, name="limits", rich_help_panel=SERVERS)
 app.add_typer(triggers.triggers, name="triggers", rich_help_panel=SESSIONS)
+app.add_typer(terminals.terminals, name="terminals", rich_help_panel=SESSIONS)
 app.add_typer(webhooks.webhooks, name="webhooks", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=RESOURCES, short_help="Show turns, tokens, cost and tool calls.")(usage.usage)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)

@@ -193,6 +193,8 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
             "next",
             "steps ls",
             "steps add",
+            "terminals ls",
+            "terminals save",
         ),
         _sessions,
     ),

@@ -41,7 +41,7 @@ from footplate.client.response_models import (
     Usage,
     UsageReport,
 )
-from footplate.client.steps import Playback, Step
+from footplate.client.steps import Playback, Step, TerminalRecording
 from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
 
 
@@ -195,6 +195,15 @@ class PulledFiles(BaseModel):
     files: list[PulledFile]
     omitted: list[str]
     """Files in the session's output directory that the server has not stored, each with the reason."""
+
+
+class SavedRecording(BaseModel):
+    """The output of `terminals save`."""
+
+    recording_id: str
+    session_id: str
+    path: str
+    size_bytes: int
 
 
 class Applied(BaseModel):
@@ -407,6 +416,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "files": list[File] | ErrorAnswer,
     "file": File | ErrorAnswer,
     "files-pull": PulledFiles | ErrorAnswer,
+    "terminals": list[TerminalRecording] | ErrorAnswer,
+    "terminals-save": SavedRecording | ErrorAnswer,
     "audit": list[AuditEntry] | ErrorAnswer,
     "audit-verify": AuditVerification | ErrorAnswer,
     "usage": UsageReport | ErrorAnswer,

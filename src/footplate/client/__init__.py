@@ -64,7 +64,7 @@ from footplate.client.response_models import (
     UsageReport,
     Workspace,
 )
-from footplate.client.steps import Playback, Step, StepResult
+from footplate.client.steps import Playback, Step, StepResult, TerminalRecording
 from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
@@ -114,6 +114,7 @@ __all__ = [
     "StepResult",
     "StreamLost",
     "Team",
+    "TerminalRecording",
     "ToolCalls",
     "TotalUsage",
     "TreeDiff",

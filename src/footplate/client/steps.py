@@ -184,6 +184,16 @@ class TerminalConnection:
         await self._socket.send(json.dumps({"type": "resize", "columns": columns, "rows": rows}))
 
 
+class TerminalRecording(ResponseModel):
+    """What a shell on a session's terminal showed, until it was closed."""
+
+    id: str
+    """The id of the shell's call in the log."""
+    session_id: str
+    size_bytes: int
+    created_at: datetime
+
+
 class Terminals:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -200,3 +210,12 @@ class Terminals:
         path = f"/v1/sessions/{session_id}/terminal/ws{'?write=true' if write else ''}"
         async with self._transport.open_websocket(path) as socket:
             yield TerminalConnection(socket)
+
+    async def recordings(self, session_id: str) -> Sequence[TerminalRecording]:
+        """Lists the recordings of the session's shells, oldest first."""
+        found = await self._transport.get(f"/v1/sessions/{session_id}/terminal/recordings")
+        return [TerminalRecording.model_validate(item) for item in found["data"]]
+
+    def recording(self, session_id: str, recording_id: str) -> AsyncIterator[bytes]:
+        """Yields a recording in asciicast format, in chunks."""
+        return self._transport.stream_bytes(f"/v1/sessions/{session_id}/terminal/recordings/{recording_id}")

@@ -31,6 +31,10 @@ _MAX_ENTRY_BYTES: Final = 16 * 1024
 _ENTRY_COST: Final = 64
 """Bytes that an entry counts in addition to its data."""
 _MAX_INPUTS: Final = 1000
+_INPUT_PAGE: Final = 50
+"""How many entries of the input stream the worker holds at most twice, while the program does not read its input."""
+_INPUT_SECONDS: Final = 60
+"""Keys may be passwords, so they do not stay in Redis if the worker is lost."""
 _PAGE: Final = 500
 _SCROLLBACK_SECONDS: Final = 24 * 3600
 _BYTES_PER_SECOND: Final = 8 << 20
@@ -72,7 +76,7 @@ class RedisTerminalChannel(TerminalChannel):
         self._entries: deque[tuple[bytes, int]] = deque()
         """The id and the cost of each entry of the output stream."""
         self._cost = 0
-        self._inputs: asyncio.Queue[Sequence[TerminalInput]] = asyncio.Queue()
+        self._inputs: asyncio.Queue[Sequence[TerminalInput]] = asyncio.Queue(maxsize=1)
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
         self.size = TerminalSize()
@@ -86,14 +90,14 @@ class RedisTerminalChannel(TerminalChannel):
                 self.size = _load_frame(fields).size or self.size
         except (RedisError, OSError) as error:
             log.warning("the terminal's stream could not be read", action="terminal.unread", reason=repr(error))
-        await self._add({"k": "opened", **_dump_size(self.size)})
+        await self._announce()
         # In a task of its own, because redis-py can lose a cancellation of its caller.
         self._reading = asyncio.create_task(self._read_inputs(), name="terminal input")
 
     async def publish(self, data: bytes) -> None:
         for start in range(0, len(data), _MAX_ENTRY_BYTES):
             piece = data[start : start + _MAX_ENTRY_BYTES]
-            await self._add({"k": "output", "d": piece})
+            await self._add({"k": "output", "d": piece, **_dump_size(self.size)})
             await asyncio.sleep(len(piece) / _BYTES_PER_SECOND)
 
     async def resize(self, size: TerminalSize) -> None:
@@ -108,16 +112,19 @@ class RedisTerminalChannel(TerminalChannel):
         while not self._is_closed:
             try:
                 found = await self._reader.xread(
-                    {self._input_key: position}, block=redis_connections.BLOCK_MILLISECONDS
+                    {self._input_key: position}, count=_INPUT_PAGE, block=redis_connections.BLOCK_MILLISECONDS
                 )
+                is_known = bool(found) or await self._reader.exists(self._output_key)
             except (RedisError, OSError) as error:
                 log.warning("keys cannot be received; will retry", action="terminal.no_keys", reason=repr(error))
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
+            if not is_known:  # Redis has restarted without its data
+                await self._announce()
             if entries := _entries_of(found):
                 position = entries[-1][0]
                 own = [fields for _, fields in entries if fields.get(b"t") == self._terminal_id.encode()]
-                self._inputs.put_nowait([TerminalInput(fields.get(b"d", b""), _load_size(fields)) for fields in own])
+                await self._inputs.put([TerminalInput(fields.get(b"d", b""), _load_size(fields)) for fields in own])
 
     async def close(self, reason: str) -> None:
         self._is_closed = True
@@ -128,6 +135,9 @@ class RedisTerminalChannel(TerminalChannel):
             await self._commands.delete(self._input_key)
         except (RedisError, OSError) as error:
             log.warning("old keys could not be dropped", action="terminal.keys_not_dropped", reason=repr(error))
+
+    async def _announce(self) -> None:
+        await self._add({"k": "opened", **_dump_size(self.size)})
 
     async def _add(self, fields: Mapping[str, str | bytes | int]) -> None:
         await asyncio.shield(asyncio.create_task(self._add_entry(fields)))
@@ -194,7 +204,7 @@ class RedisTerminalViews:
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
                 pipeline.xadd(key, fields, maxlen=_MAX_INPUTS, approximate=True)  # type: ignore[arg-type]
-                pipeline.expire(key, _SCROLLBACK_SECONDS)
+                pipeline.expire(key, _INPUT_SECONDS)
                 await pipeline.execute()
         except (RedisError, OSError) as error:
             raise _unavailable() from error

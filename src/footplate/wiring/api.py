@@ -33,6 +33,7 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.terminal_recordings import StoredTerminalRecordings
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
@@ -131,6 +132,7 @@ async def run(settings: Settings) -> None:
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=create_delivery_service(settings, database, reader),
             files=FileContents(database, objects),
+            recordings=StoredTerminalRecordings(objects),
             max_file_bytes=settings.file_bytes,
             limits=settings.request_limits,
             harnesses=frozenset(registry.installed_harnesses()),

@@ -4,13 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
+from bench.support.terminal.cli_user import CliUser
 
-from footplate.client import AsyncFootplate, Forbidden
+from footplate.client import AsyncFootplate, Forbidden, NotFound
 from footplate.client.steps import Step, TerminalConnection
 from footplate.stack import Stack
 from footplate.stack.orphan_processes import wait_until
@@ -94,7 +96,9 @@ async def wait_for(client: AsyncFootplate, step: Step, state: str = "completed")
 
 
 @pytest.mark.requirement("O3")
-async def test_a_person_types_watches_resizes_detaches_and_returns(cluster: Cluster, client: AsyncFootplate) -> None:
+async def test_a_person_types_watches_resizes_detaches_and_returns(
+    cluster: Cluster, client: AsyncFootplate, tmp_path: Path
+) -> None:
     session_id = await new_session(cluster)
     await client.steps.pause(session_id)
     step = await client.terminals.open(session_id)
@@ -143,6 +147,32 @@ async def test_a_person_types_watches_resizes_detaches_and_returns(cluster: Clus
     events = [event.wire() async for event in client.events.list(session_id)]
     (result,) = [event for event in events if event["type"] == "agent.tool_result"]
     assert result["terminal"]["status"] == "closed"
+    await check_recording(cluster, client, viewer, session_id, result["tool_use_id"])
+    await check_saved_recording(cluster, tmp_path, session_id)
+
+
+async def check_recording(cluster: Cluster, client: AsyncFootplate, viewer: str, session_id: str, call_id: str) -> None:
+    """Checks that a viewer can download the recording of a call, but not when the session has become private."""
+    async with AsyncFootplate(cluster.base_urls[1], viewer) as watching:
+        (recording,) = await watching.terminals.recordings(session_id)
+        cast = b"".join([piece async for piece in watching.terminals.recording(session_id, recording.id)])
+        header, *lines = [json.loads(line) for line in cast.splitlines()]
+        assert (recording.id, header["version"], recording.size_bytes) == (call_id, 2, len(cast))
+        assert "typed" in "".join(text for _, kind, text in lines if kind == "o")
+        await client.sessions.update(session_id, visibility="private")
+        with pytest.raises(NotFound):
+            await watching.terminals.recordings(session_id)
+
+
+async def check_saved_recording(cluster: Cluster, home: Path, session_id: str) -> None:
+    """Checks the command that saves a recording, which replaces no file."""
+    user, file = CliUser(cluster, home), home / "shell.cast"
+    saved = await user.run("terminals", "save", session_id, "--output", str(file), "--json")
+    assert saved.code == 0, saved
+    assert json.loads(saved.out)["size_bytes"] == len(content := file.read_bytes())
+    assert content.startswith(b'{"version": 2')
+    again = await user.run("terminals", "save", session_id, "--output", str(file))
+    assert (again.code, "exists" in again.err) == (1, True), again
 
 
 @pytest.mark.requirement("O3")

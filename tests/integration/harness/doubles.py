@@ -95,11 +95,11 @@ class MemoryLog:
         if self.refuses_output:
             raise Unavailable("the object store does not answer")
 
-    async def store_output(self, output: FullOutput) -> str:
+    async def store_output(self, output: FullOutput, *, name: str | None = None) -> str:
         if self.refuses_output:
             raise Unavailable("the object store does not answer")
         self.outputs.append(b"".join(output.pieces()))
-        return f"output-{len(self.outputs)}"
+        return name or f"output-{len(self.outputs)}"
 
     def check(self) -> None:
         pass

@@ -73,7 +73,8 @@ async def test_a_shell_that_ends_completes_the_step_and_is_recorded(world: World
     terminals.next.ended.set()
     outcome = await TerminalHarness().run(context(world, terminals))
     assert (outcome.status, outcome.step_failed) == (TurnStatus.COMPLETED, False)  # whatever the exit code is
-    assert results(world) == [{"status": "closed", "recording": "output-1"}]
+    (use,) = world.log.of_type(ev.AGENT_TOOL_USE)
+    assert results(world) == [{"status": "closed", "recording": f"recordings/{use.id}.cast"}]
     assert world.log.outputs == [b"cast"]
     again = await TerminalHarness().run(context(world, terminals))  # the end of the turn was lost
     assert (again.status, len(terminals.opened)) == (TurnStatus.COMPLETED, 1)

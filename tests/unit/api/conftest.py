@@ -27,6 +27,7 @@ from .fake_services import (
     FakeKeys,
     FakeNotifier,
     FakeReads,
+    FakeRecordings,
     FakeTerminals,
     FakeUnits,
     FakeUsage,
@@ -43,6 +44,7 @@ class Api:
     tails: FakeEventStreams = field(default_factory=FakeEventStreams)
     feeds: FakeFeeds = field(default_factory=FakeFeeds)
     terminals: FakeTerminals = field(default_factory=FakeTerminals)
+    recordings: FakeRecordings = field(default_factory=FakeRecordings)
     health: FakeHealth = field(default_factory=FakeHealth)
     keys: FakeKeys = field(default_factory=FakeKeys)
     usage: FakeUsage = field(default_factory=FakeUsage)
@@ -73,6 +75,7 @@ class Api:
                 diffs=self.diffs,
                 delivery=self.delivery,
                 files=self.world.files,
+                recordings=self.recordings,
                 max_file_bytes=200_000,
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude", "shell"}),

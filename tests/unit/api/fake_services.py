@@ -32,7 +32,7 @@ from footplate.domain.ports.api import (
     TranscriptImport,
 )
 from footplate.domain.ports.harness import Entry
-from footplate.domain.ports.terminals import TerminalFrame, TerminalInput
+from footplate.domain.ports.terminals import TerminalFrame, TerminalInput, TerminalRecording
 from footplate.domain.ports.usage_report import UsageQuery, UsageRow
 from footplate.domain.projects.project import NO_PROJECTS, Project, ProjectSelection, Workspace
 from footplate.domain.sessions import events
@@ -676,6 +676,28 @@ class FakeTerminals:
 
     async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:  # noqa: ARG002
         self.sent.append((terminal_id, sent))
+
+
+class FakeRecordings:
+    """Recordings of terminals, by organisation and session."""
+
+    def __init__(self) -> None:
+        self.stored: dict[tuple[str, str], dict[str, bytes]] = {}
+
+    async def list(self, organisation: str, session_id: str) -> Sequence[TerminalRecording]:
+        return [
+            TerminalRecording(name, session_id, len(content), datetime(2026, 1, 1, tzinfo=UTC))
+            for name, content in self.stored.get((organisation, session_id), {}).items()
+        ]
+
+    async def find(self, organisation: str, session_id: str, recording_id: str) -> TerminalRecording:
+        for recording in await self.list(organisation, session_id):
+            if recording.id == recording_id:
+                return recording
+        raise NotFound("recording", recording_id)
+
+    async def pieces(self, organisation: str, recording: TerminalRecording) -> AsyncIterator[bytes]:
+        yield self.stored[organisation, recording.session_id][recording.id]
 
 
 class FakeKeys:

@@ -159,12 +159,14 @@ def test_unknown_objects_are_retained_with_their_session() -> None:
         make_object("trees/scratch/odd"),
         make_object("archive/1"),
         make_object("output_1.txt"),
+        make_object("recordings/sevt_1.cast"),
     ]
     expected = {
         "later/thing": RetentionReason.UNKNOWN,
         "trees/scratch/odd": RetentionReason.UNKNOWN,
         "archive/1": RetentionReason.UNNAMED,
         "output_1.txt": RetentionReason.UNNAMED,
+        "recordings/sevt_1.cast": RetentionReason.UNNAMED,
     }
     assert (
         reasons_by_name(judge_session_objects(SessionReferences(state="living"), FOLDER, found, before=NOW)) == expected

@@ -7,6 +7,8 @@ they reach any stream.
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -19,7 +21,8 @@ from footplate.domain.errors import FootplateError, InvalidRequest
 from footplate.domain.ports.terminals import TerminalViews
 from footplate.stream import redis_connections
 
-_READ_ONLY = InvalidRequest(
+_CLOSE_SECONDS: Final = 3.0
+_READ_ONLY: Final = InvalidRequest(
     "This connection only watches the terminal, so what it sends has no effect.",
     field="message",
     help_text="Connect with ?write=true. This needs the permission operate.",
@@ -40,7 +43,7 @@ class TerminalConnection:
 
     async def serve(self, until_revoked: Coroutine[None, None, None]) -> None:
         """Serves until the client disconnects, its API key is revoked, or Redis fails."""
-        await self._send_json({"type": "attached", "writable": self._may_write})
+        await self._send_text(orjson.dumps({"type": "attached", "writable": self._may_write}).decode())
         revoked = asyncio.create_task(self._wait_until_revoked(until_revoked))
         sending = asyncio.create_task(self._send_frames())
         receiving = asyncio.create_task(self._receive())
@@ -50,10 +53,11 @@ class TerminalConnection:
         finally:
             first_done = next((task for task in tasks if task.done()), sending)
             await redis_connections.cancel_tasks(*tasks)
-        with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has disconnected
+        with suppress(WebSocketDisconnect, OSError, RuntimeError, TimeoutError):  # the client has disconnected
             if (end := first_done.result()) is not None:
-                await self._socket.send({"type": "websocket.send", "text": end.frame.decode()})
-                await self._socket.close(end.code, end.reason)
+                async with asyncio.timeout(_CLOSE_SECONDS):  # a client that reads nothing cannot stay connected
+                    await self._send_text(end.frame.decode())
+                    await self._socket.close(end.code, end.reason)
 
     async def _wait_until_revoked(self, until_revoked: Coroutine[None, None, None]) -> StreamEnd:
         await until_revoked
@@ -64,14 +68,16 @@ class TerminalConnection:
             async for frame in self._views.frames(self._organisation, self._session_id):
                 if frame is None:
                     continue
-                if frame.kind == "opened":
+                if frame.kind == "opened" or (self._terminal_id is None and frame.kind != "closed"):
                     self._terminal_id = frame.terminal_id
+                    if frame.kind != "opened":  # its announcement is older than what the stream still has
+                        await self._send_text(serialize_frame(replace(frame, kind="opened")))
                 elif frame.kind == "closed" and frame.terminal_id == self._terminal_id:
                     self._terminal_id = None
                 if frame.kind == "output":
                     await self._socket.send({"type": "websocket.send", "bytes": frame.data})
                 else:
-                    await self._socket.send({"type": "websocket.send", "text": serialize_frame(frame)})
+                    await self._send_text(serialize_frame(frame))
         except FootplateError as error:
             return StreamEnd(CLOSE_FAILED, "reconnect", self._error(error))
         raise AssertionError("unreachable: the frames have no end")
@@ -85,7 +91,7 @@ class TerminalConnection:
                 return None
             if not self._may_write:
                 if not is_refused:
-                    await self._socket.send({"type": "websocket.send", "text": self._error(_READ_ONLY).decode()})
+                    await self._send_text(self._error(_READ_ONLY).decode())
                 is_refused = True
                 continue
             try:
@@ -97,8 +103,8 @@ class TerminalConnection:
             except FootplateError as error:
                 return StreamEnd(CLOSE_FAILED, "reconnect", self._error(error))
 
-    async def _send_json(self, message: dict[str, object]) -> None:
-        await self._socket.send({"type": "websocket.send", "text": orjson.dumps(message).decode()})
+    async def _send_text(self, text: str) -> None:
+        await self._socket.send({"type": "websocket.send", "text": text})
 
     def _error(self, error: FootplateError) -> bytes:
         return orjson.dumps(errors.error_envelope(error, errors.http_status(error), self._socket.scope["request_id"]))

@@ -472,6 +472,16 @@ class SessionLeft(ResponseModel):
     before: Annotated[str | None, Field(description="The branch's commit before the operation; null for a new branch.")]
 
 
+class TerminalRecording(ResponseModel):
+    """What a shell on a session's terminal showed. `id`: the ID of its call in the log."""
+
+    id: str
+    type: Literal["terminal_recording"]
+    session_id: str
+    size_bytes: int
+    created_at: str
+
+
 class Listing(ResponseModel, Generic[T]):
     data: list[T]
     next_page: str | None

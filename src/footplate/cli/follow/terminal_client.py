@@ -20,10 +20,16 @@ from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import Exit
 from footplate.client import AsyncFootplate, Unreachable
 from footplate.client.steps import Step, TerminalConnection
+from footplate.domain.ports.terminals import MAX_COLUMNS, MAX_ROWS
 
 DETACH_KEY: Final = b"\x1d"
 DETACH_KEY_NAME: Final = "Ctrl-]"
 _CLEAR_SCREEN: Final = b"\x1b[H\x1b[2J\x1b[3J"
+_RESET_MODES: Final = (
+    b"\x1b[?1;5;1000;1002;1003;1004;1005;1006;2004l\x1b[?7;25h\x1b[4l\x1b7\x1b[r\x1b8\x1b[m\x1b(B\x0f\x1b>"
+)
+"""Ends what a program may have set on the user's terminal, for example that the mouse sends keys."""
+_OTHER_SCREEN: Final = b"\x1b[?1049"
 _SEND_SECONDS: Final = 0.03
 """Pause between two messages: the server limits how many a client may send."""
 _MAX_KEYS: Final = 16_000
@@ -94,6 +100,8 @@ class _TerminalClient:
         self._step = step
         self._keyboard = keyboard
         self._write = write
+        self._on_other_screen = False
+        """Whether a full-screen program has switched to a screen of its own."""
 
     async def run(self) -> int:
         following = asyncio.create_task(self._follow())
@@ -105,6 +113,8 @@ class _TerminalClient:
             for task in (following, detached):
                 task.cancel()
             await asyncio.gather(following, detached, return_exceptions=True)
+            if sys.stdout.isatty():
+                _show((_OTHER_SCREEN + b"l" if self._on_other_screen else b"") + _RESET_MODES)
 
     async def _follow(self) -> int:
         was_connected = False
@@ -130,6 +140,8 @@ class _TerminalClient:
             with contextlib.suppress(ConnectionClosed):
                 async for message in connection:
                     if isinstance(message, bytes):
+                        _, switched, rest = message.rpartition(_OTHER_SCREEN)
+                        self._on_other_screen = rest.startswith(b"h") if switched else self._on_other_screen
                         _show(message)
                     elif await self._handle_message(connection, message):
                         return True
@@ -142,7 +154,7 @@ class _TerminalClient:
     async def _handle_message(self, connection: TerminalConnection, message: dict[str, Any]) -> bool:
         """Returns whether the step has ended."""
         if message["type"] == "opened" and self._write:
-            await connection.resize(*shutil.get_terminal_size())
+            await connection.resize(*_window_size())
         elif message["type"] == "error":
             terminal_io.print_error(message["error"]["message"], message["error"].get("help", ""))
         return message["type"] == "closed" and await self._has_ended()
@@ -167,8 +179,14 @@ class _TerminalClient:
         while self._write:
             await self._keyboard.resized.wait()
             self._keyboard.resized.clear()
-            await connection.resize(*shutil.get_terminal_size())
+            await connection.resize(*_window_size())
             await asyncio.sleep(_SEND_SECONDS)
+
+
+def _window_size() -> tuple[int, int]:
+    """Returns the columns and rows of the user's window, as far as the server accepts them."""
+    size = shutil.get_terminal_size()
+    return min(size.columns, MAX_COLUMNS), min(size.lines, MAX_ROWS)
 
 
 def _show(data: bytes) -> None:

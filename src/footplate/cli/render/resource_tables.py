@@ -18,6 +18,7 @@ from footplate.client import (
     Limit,
     Project,
     Question,
+    TerminalRecording,
     UsageLine,
     UsageReport,
 )
@@ -118,6 +119,16 @@ def print_files(found: Sequence[File]) -> None:
         for each in found
     ]
     print_rows(["ID", "AGE", "BYTES", "TYPE", "NAME"], rows)
+
+
+def print_recordings(found: Sequence[TerminalRecording]) -> None:
+    if not found:
+        print_note("No recordings. A person's shell is recorded when it has been closed: footplate attach --terminal")
+        return
+    rows: list[list[Cell]] = [
+        [each.id, value_formatting.format_age(each.created_at), str(each.size_bytes)] for each in found
+    ]
+    print_rows(["ID", "AGE", "BYTES"], rows)
 
 
 def print_approvals(found: Sequence[Approval]) -> None:

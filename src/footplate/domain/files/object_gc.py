@@ -13,10 +13,11 @@ from typing import Final, Literal
 from footplate.domain.files.pack_names import NO_BASE, PACK_NAME, PackPosition, find_pack_chain, short_id
 from footplate.domain.files.snapshots import Snapshot
 from footplate.domain.ids import FILE
+from footplate.domain.text.asciicast import RECORDINGS_FOLDER
 
 _TREES_FOLDER: Final = "trees/"
 _ARCHIVES_FOLDER: Final = "archive/"
-_BODY_PREFIXES: Final = ("body_", "output_")
+_BODY_PREFIXES: Final = ("body_", "output_", f"{RECORDINGS_FOLDER}/")
 
 SessionState = Literal["living", "pinned", "deleting", "unknown"]
 """The state of a session. `pinned`: it is deleted, but its forks still need a part of it."""

@@ -72,8 +72,10 @@ class TurnLog(Protocol):
         if it fails, the append uploads them.
         """
 
-    async def store_output(self, output: FullOutput) -> str:
-        """Store a large output in the object store, and return its key. It is deleted with its session."""
+    async def store_output(self, output: FullOutput, *, name: str | None = None) -> str:
+        """Store a large output in the object store, and return its key. It is deleted with its session. `name`: where
+        it is in the session's folder.
+        """
 
     def check(self) -> None:
         """Raise `Fenced` if this worker may have lost the turn. Call it right before an external effect, such as a paid

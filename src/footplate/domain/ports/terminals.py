@@ -7,6 +7,7 @@ person who returns sees it.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from footplate.domain.ports.harness import CommandResult
@@ -98,3 +99,26 @@ class TerminalViews(Protocol):
 
     async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:
         """Send keys or a size to the program on the terminal. Raises `Unavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalRecording:
+    """What a shell on a session's terminal showed, in asciicast format."""
+
+    id: str
+    """The id of the shell's call in the log, and of the terminal in the messages to its viewers."""
+    session_id: str
+    size_bytes: int
+    created_at: datetime
+
+
+class TerminalRecordings(Protocol):
+    """The recordings of sessions. They are stored when a shell has been closed."""
+
+    async def list(self, organisation: str, session_id: str) -> Sequence[TerminalRecording]:
+        """Return the recordings of a session, oldest first."""
+
+    async def find(self, organisation: str, session_id: str, recording_id: str) -> TerminalRecording:
+        """Return one of them. Raises `NotFound`."""
+
+    def pieces(self, organisation: str, recording: TerminalRecording) -> AsyncIterator[bytes]: ...

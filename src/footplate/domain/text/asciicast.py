@@ -8,6 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+RECORDINGS_FOLDER: Final = "recordings"
+"""The folder of a session's recordings in the object store."""
+MEDIA_TYPE: Final = "application/x-asciicast"
 MAX_RECORDED_BYTES: Final = 8 << 20
 """Bytes of a recording. Later output is not recorded."""
 
@@ -46,3 +49,8 @@ class AsciicastRecording:
             self._is_full = True
             return
         self._lines += line
+
+
+def recording_name(recording_id: str) -> str:
+    """Return where the recording is in the session's folder."""
+    return f"{RECORDINGS_FOLDER}/{recording_id}.cast"

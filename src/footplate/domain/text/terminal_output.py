@@ -1,8 +1,9 @@
 """Removes control sequences from terminal output that act on more than the screen.
 
 A program prints for the terminal of each person who watches. Such a terminal also obeys sequences that set the
-clipboard or the title, speak the terminal's own protocols, or make it type a response. A response would be typed into
-the session by the person who writes there. All other sequences, such as colours and cursor movements, stay.
+clipboard or the title, speak the terminal's own protocols, print on paper, change the encoding of keys or characters,
+or make it type a response. A response would be typed into the session by the person who writes there. Only sequences
+that are known to act on the screen stay, such as colours and cursor movements; all others are removed.
 """
 
 import re
@@ -11,8 +12,14 @@ from typing import Final
 _MAX_PARAMETERS: Final = 256
 _STRING_STARTS: Final = b"]PX^_"
 """Second bytes of OSC, DCS, SOS, PM and APC, which contain a text of any length."""
-_REPORTS: Final = b"cnxtqp"
-"""Last bytes of control sequences that request a report or act on the window."""
+_SCREEN_ESCAPES: Final = b"78DEHMNOclmno|}~=>()*+-./#\\"
+"""Second bytes of other sequences that stay. `%` is none of them: without UTF-8, other bytes would start sequences."""
+_SCREEN_SEQUENCES: Final = re.compile(
+    rb"\[(?:[0-9:;]*[@A-HJ-MPSXZ`abdefgmr]|[0-9]*T|[0-9;]*s|u|0*4[hl]|\?[0-9;]*[hlJK])"
+)
+"""Control sequences that stay. Others request a report, act on the window or on a printer, or lock the keyboard."""
+_VT52_MODE: Final = re.compile(rb"\[\?(?:[0-9]*;)*0*2(?:;[0-9]*)*[hl]")
+"""Another grammar of sequences, which this filter does not know."""
 _CANCEL: Final = b"\x18"
 """Written in place of a sequence: it ends an unfinished one, so that what remains cannot form another."""
 _SPECIAL: Final = re.compile(rb"[\x1b\x05]|\xc2[\x80-\x9f]?")
@@ -77,13 +84,16 @@ class TerminalOutputFilter:
         if not following:
             self._carry = b"\x1b"
             return len(data)
+        if not b" " <= following <= b"~":  # a terminal may act on it, and continue the sequence behind it
+            shown += _CANCEL
+            return start + 1
         if following in _STRING_STARTS:
             shown += _CANCEL
             self._in_string = True
             return start + 2
         if following == b"[":
             return self._copy_control_sequence(data, start, shown)
-        shown += _CANCEL if following == b"Z" else data[start : start + 2]
+        shown += data[start : start + 2] if following in _SCREEN_ESCAPES else _CANCEL
         return start + 2
 
     def _copy_control_sequence(self, data: bytes, start: int, shown: bytearray) -> int:
@@ -92,8 +102,12 @@ class TerminalOutputFilter:
         last = sequence.group(2)
         if last is None and sequence.end() == len(data) and len(sequence.group()) <= _MAX_PARAMETERS:
             self._carry = data[start:]
-        elif last is None or last in _REPORTS or len(sequence.group()) > _MAX_PARAMETERS:
-            shown += _CANCEL
-        else:
+        elif len(sequence.group()) <= _MAX_PARAMETERS and _stays(sequence.group()):
             shown += data[start : sequence.end()]
+        else:
+            shown += _CANCEL
         return sequence.end()
+
+
+def _stays(sequence: bytes) -> bool:
+    return _SCREEN_SEQUENCES.fullmatch(sequence) is not None and _VT52_MODE.fullmatch(sequence) is None

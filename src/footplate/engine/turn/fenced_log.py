@@ -96,8 +96,8 @@ class FencedLog:
         if self.files is not None:
             await self.files.upload_ahead()
 
-    async def store_output(self, output: FullOutput) -> str:
-        return await self._turns.store_output(self._claim, output)
+    async def store_output(self, output: FullOutput, *, name: str | None = None) -> str:
+        return await self._turns.store_output(self._claim, output, name=name)
 
     def preview(self, event_type: PreviewType) -> Preview:
         self._telemetry.record_first_token()

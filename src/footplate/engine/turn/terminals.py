@@ -76,6 +76,7 @@ class _Terminal(RunningTerminal):
         size = channel.size
         self._recording = AsciicastRecording(columns=size.columns, rows=size.rows, started_at=round(time.time()))
         self._result: CommandResult | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._was_used = False
 
     @property
@@ -119,9 +120,14 @@ class _Terminal(RunningTerminal):
         if self._result is None:
             self._process.close()
             self._result = self._process.collect_result(exit_code, timed_out=timed_out)
-            await self.show(f"\r\n[{reason}]\r\n".encode())
-            await self._channel.close(reason)
+            self._reporting = asyncio.create_task(self._report_end(reason))
+        if self._reporting is not None:
+            await asyncio.shield(self._reporting)  # an interrupt meanwhile must not lose the report
         return self._result
+
+    async def _report_end(self, reason: str) -> None:
+        await self.show(f"\r\n[{reason}]\r\n".encode())
+        await self._channel.close(reason)
 
     async def _relay_output(self) -> None:
         while data := await self._process.read():

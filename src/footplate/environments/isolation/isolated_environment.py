@@ -207,7 +207,7 @@ class EnclosedEnvironment(BaseEnvironment):
             size=size,
             output_limit=self._output_limit,
         )
-        self._terminals.append(terminal)
+        self._terminals = [each for each in self._terminals if not each.is_closed] + [terminal]
         return terminal
 
     async def read(self, path: str) -> bytes:

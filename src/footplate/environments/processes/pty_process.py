@@ -89,6 +89,10 @@ class PtyProcess(TerminalProcess):
         terminal._loop.add_reader(screen, terminal._receive)
         return terminal
 
+    @property
+    def is_closed(self) -> bool:
+        return self._screen < 0
+
     async def read(self) -> bytes:
         while not self._buffer and not self._ended:
             self._readable.clear()

@@ -176,8 +176,8 @@ class _ThreadLog:
     async def upload_files_ahead(self) -> None:
         await self.turn_log.upload_files_ahead()
 
-    async def store_output(self, output: FullOutput) -> str:
-        return await self.turn_log.store_output(output)
+    async def store_output(self, output: FullOutput, *, name: str | None = None) -> str:
+        return await self.turn_log.store_output(output, name=name)
 
     def check(self) -> None:
         self.turn_log.check()

@@ -18,6 +18,7 @@ from footplate.domain.sessions import steps
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.steps import StepKind
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
+from footplate.domain.text.asciicast import recording_name
 from footplate.harness import turn_outcome_factories
 
 TOOL: Final = "terminal"
@@ -102,7 +103,9 @@ class _TerminalTurn:
         details: JsonObject = {"status": status}
         if terminal is not None:
             try:
-                details["recording"] = await self._turn.log.store_output(terminal.recording)
+                details["recording"] = await self._turn.log.store_output(
+                    terminal.recording, name=recording_name(use.id)
+                )
             except Unavailable as error:
                 log.warning("a recording could not be stored", action="terminal.not_recorded", reason=error.message)
         result = ev.tool_result_for(use, [ev.text_block(text)], is_error=status == "lost", call_id=self._turn.turn_id)

@@ -250,11 +250,11 @@ class Turns:
             rows = await self._history.read_entries(claim.session_id, after)
         return [Entry(row["kind"], await self._load_body(row["body"], row["object_key"])) for row in rows]
 
-    async def store_output(self, claim: Claim, output: FullOutput) -> str:
+    async def store_output(self, claim: Claim, output: FullOutput, *, name: str | None = None) -> str:
         """Stores a command's output as an object and returns its key. Not fenced: an unused object is harmless, and is
         deleted with its session.
         """
-        key = f"{claim.organisation}/{claim.session_id}/{ids.new_id('output')}.txt"
+        key = f"{claim.organisation}/{claim.session_id}/{name or ids.new_id('output') + '.txt'}"
         await self._objects.write_object(key, _read_chunks(output))
         return key
 

@@ -1,4 +1,5 @@
-"""`/v1/sessions/{id}/terminal`: opens the terminal of a session, and connects people to it over WebSocket.
+"""`/v1/sessions/{id}/terminal`: opens the terminal of a session, connects people to it over WebSocket, and returns
+recordings.
 
 All who can see the session may watch. Only callers with the permission `operate` can open the terminal and type. Both
 are in the audit trail.
@@ -8,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from fastapi import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -28,11 +29,14 @@ from footplate.api.service_container import acquire_stream, get_services
 from footplate.api.streams.key_revocation import wait_for_revocation
 from footplate.api.streams.terminal_stream import TerminalConnection
 from footplate.api.wire import response_models
+from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.json_responses import list_response
 from footplate.api.wire.session import steps
-from footplate.api.wire.session.terminals import AttachTerminal
+from footplate.api.wire.session.terminals import AttachTerminal, serialize_recording
 from footplate.domain import audit
 from footplate.domain.errors import Forbidden
 from footplate.domain.ports.api import UnitOfWork
+from footplate.domain.text.asciicast import MEDIA_TYPE
 
 router = create_router("/v1/sessions/{session_id}", "terminal")
 _WRITE_ROUTE: Final = ("POST", "/v1/sessions/{session_id}/terminal")
@@ -51,6 +55,32 @@ async def open_terminal(request: Request, session_id: str, principal: Caller) ->
         return steps.serialize_step(step), accepted
 
     return await execute_change(request, principal, raw, work)
+
+
+@router.get("/terminal/recordings", response_model=response_models.Listing[response_models.TerminalRecording])
+async def list_recordings(request: Request, session_id: str, principal: Caller) -> Response:
+    """Lists what people's shells on the session's terminal have shown, oldest first."""
+    read_query(request, NoParameters)
+    found = await get_services(request).recordings.list(principal.organisation, session_id)
+    return list_response([serialize_recording(recording) for recording in found], next_page=None)
+
+
+@router.get(
+    "/terminal/recordings/{recording_id}",
+    response_class=Response,
+    responses={200: {"description": "The recording, in asciicast format (version 2).", "content": {MEDIA_TYPE: {}}}},
+)
+async def read_recording(request: Request, session_id: str, recording_id: str, principal: Caller) -> Response:
+    read_query(request, NoParameters)
+    recordings = get_services(request).recordings
+    recording = await recordings.find(principal.organisation, session_id, recording_id)
+    headers = {
+        "content-length": str(recording.size_bytes),
+        "content-disposition": f'attachment; filename="{recording.id}.cast"',
+        "x-content-type-options": "nosniff",
+    }
+    pieces = recordings.pieces(principal.organisation, recording)
+    return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
 async def terminal_socket(socket: WebSocket) -> None:

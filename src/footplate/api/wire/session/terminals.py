@@ -5,10 +5,17 @@ from typing import Annotated, Final, Literal
 import orjson
 from pydantic import Field, ValidationError
 
-from footplate.api.wire.request_base import Body, Parameters
+from footplate.api.wire.request_base import Body, Parameters, timestamp
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
-from footplate.domain.ports.terminals import MAX_COLUMNS, MAX_ROWS, TerminalFrame, TerminalInput, TerminalSize
+from footplate.domain.ports.terminals import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    TerminalFrame,
+    TerminalInput,
+    TerminalRecording,
+    TerminalSize,
+)
 
 MAX_KEY_BYTES: Final = 32 * 1024
 """Bytes of a message with keys."""
@@ -49,3 +56,13 @@ def serialize_frame(frame: TerminalFrame) -> str:
     if frame.kind == "closed":
         message["reason"] = frame.data.decode("utf-8", "replace")
     return orjson.dumps(message).decode()
+
+
+def serialize_recording(recording: TerminalRecording) -> JsonObject:
+    return {
+        "id": recording.id,
+        "type": "terminal_recording",
+        "session_id": recording.session_id,
+        "size_bytes": recording.size_bytes,
+        "created_at": timestamp(recording.created_at),
+    }

@@ -1,0 +1,1 @@
+"""Drives Chromium, for claims about what web pages see."""
