@@ -130,6 +130,17 @@ async def test_a_group_that_picks_one_needs_one_success(cell: Cell, principal: P
     assert text_of(submitted).startswith("1 of 2 sessions completed. Chosen: child_1.")
 
 
+async def test_a_turn_that_also_waits_for_a_client_needs_its_result(cell: Cell, principal: Principal) -> None:
+    claim = await cell.claim(await cell.session(principal, "go"), principal)
+    call, custom = groups.waiting_call("wait_sessions", {}, call_id=claim.turn_id), custom_tool_call()
+    await cell.turns.append(claim, [call, custom])
+    group, _ = await store(cell).spawn(claim, call.id, requests(1))
+    assert await store(cell).wait(claim, call.id, group.id) is None
+    await cell.turns.finish(claim, awaiting(call, custom))
+    waiting = (await cell.reads.session(principal, claim.session_id)).activity
+    assert waiting == Activity(ActivityState.WAITING_FOR_RESULT)
+
+
 async def test_the_output_of_a_check_is_not_the_text_of_a_session(cell: Cell, principal: Principal) -> None:
     claim = await cell.claim(await cell.session(principal, "go"), principal)
     call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
