@@ -400,8 +400,8 @@ class Activity(ResponseModel):
     """What a session is doing, or how its last turn ended."""
 
     state: ActivityState
-    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit"] | None = None
-    """Why the session is stalled."""
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit", "sessions"] | None = None
+    """Why the session is stalled, is queued because of a limit, or waits for sessions."""
 
 
 class SessionOwner(ResponseModel):
@@ -521,6 +521,11 @@ class Turn(ResponseModel):
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def step_failed(self) -> bool:
+        """Whether the turn completed, but its step failed: a command, or work of a client or of child sessions."""
+        return self.status == "completed" and not self.result.success
 
 
 class Event(ResponseModel):

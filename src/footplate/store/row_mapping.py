@@ -96,6 +96,7 @@ def load_session(row: Row) -> Session:
 
 def load_activity(row: Row) -> Activity:
     """A row of a session that was just inserted has only the status."""
+    last_turn = row.get("last_turn") or {}
     return derive_activity(
         ActivityFacts(
             status=SessionStatus(row["status"]),
@@ -108,7 +109,9 @@ def load_activity(row: Row) -> Activity:
             any_worker_alive=row.get("any_worker_alive", True),
             author_disabled=row.get("author_disabled", False),
             is_paused=row.get("is_paused", False),
-            last_turn=row.get("last_turn"),
+            last_turn=last_turn.get("status"),
+            last_turn_succeeded=last_turn.get("success") is not False,
+            waits_for_sessions=last_turn.get("waits_for_sessions") is True,
         )
     )
 

@@ -114,7 +114,7 @@ async def test_a_paused_session_is_stepped_through_and_changed(
 async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
     text = (
         "steps:\n  - {name: build, shell: echo it}\n  - {name: review, external: 'Read ${steps.build.text}'}\n"
-        "  - shell: echo ${steps.review.stdout}\n"
+        "  - {shell: 'echo ${steps.review.stdout}; exit 3', on_failure: continue}\n"
     )
     started = fits("pipeline-started", (await _queue_run(cell, tmp_path, text, "--detach", "--json")).out)
     session_id, (_, review, last) = started["session_id"], started["steps"]
@@ -131,19 +131,23 @@ async def test_an_external_step_waits_for_its_result(cell: Cell, client: AsyncFo
     assert (await cell.run("steps", "result", "review", "--status", "failed")).code == 1
 
     async def ended() -> bool:
-        return (await client.steps.retrieve(session_id, last["id"])).state == "completed"
+        return (await client.steps.retrieve(session_id, last["id"])).state == "failed"
 
     assert await wait_until(ended, 60)
+    activity = (await client.sessions.retrieve(session_id)).activity
+    assert activity is not None
+    assert activity.state == "failed"
     found = await client.steps.retrieve(session_id, last["id"])
     assert found.result is not None
     assert found.result.stdout == "fine\n"
     attached = await followed
-    assert attached.code == 0, attached
+    assert attached.code == 1, attached
     assert f"footplate steps result review --session {session_id} --status completed" in attached.out
     assert "Read it" in attached.out
-    assert [line.strip() for line in attached.out.splitlines()][-3] == "fine"  # the output of the last step
+    assert "fine" in [line.strip() for line in attached.out.splitlines()]  # the output of the last step
     again = await cell.run("attach", session_id)
-    assert (again.code, "Send one" in again.err, "echo fine" in again.err) == (0, False, True), again
+    assert (again.code, "Send one" in again.err, "echo fine" in again.err) == (1, False, True), again
+    assert "failed" in again.err
 
 
 async def test_a_detached_parallel_step_is_followed_again(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
@@ -156,9 +160,10 @@ async def test_a_detached_parallel_step_is_followed_again(cell: Cell, client: As
 
     assert await wait_until(waits, 60)
     attached = asyncio.create_task(cell.run("attach", session_id))
-    shown = (await cell.run("show", session_id)).out
-    assert "sessions run" in shown
-    assert "needs result" not in shown
+    for command in (["show", session_id], ["ls"]):
+        shown = (await cell.run(*command)).out
+        assert "sessions run" in shown
+        assert "needs result" not in shown
     done = await attached
     assert (done.code, "Send one" in done.err) == (1, False), done
     assert f"footplate steps retry bad --play --session {session_id}" in done.err

@@ -8,8 +8,8 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports.child_sessions import FileMerge
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.ending import EndOutcome
-from footplate.domain.sessions.groups import ChildRequest, GroupResult, MemberResult
-from footplate.domain.sessions.steps import Branches, ClaimedStep, ParallelSessions, StepDefinition, StepKind
+from footplate.domain.sessions.groups import ChildRequest, GroupResult, MemberResult, result_event
+from footplate.domain.sessions.steps import Branches, ClaimedStep, ParallelSessions, StepDefinition, StepKind, WaitFor
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.harness.steps.parallel import ParallelHarness
 
@@ -67,6 +67,18 @@ async def test_the_summary_names_the_chosen_session(world: World) -> None:
     outcome = await run(world, Branches.BEST)
     assert outcome.text.startswith("1 of 3 sessions completed. Chosen: 2.\n")
     assert not outcome.step_failed
+
+
+@pytest.mark.parametrize("members", [MEMBERS, (*MEMBERS[1:2], replace(MEMBERS[0], outcome=None))])
+def test_a_group_with_a_chosen_session_succeeds_in_the_log(members: tuple[MemberResult, ...]) -> None:
+    """The choice is named when it is final: no other session can complete."""
+    chosen = GroupResult(group_id="sgrp_1", wait_for=WaitFor.FIRST_SUCCESS, members=members, picks_one=True)
+    body = result_event("sevt_1", chosen).body
+    assert not body["is_error"]
+    assert ("Chosen: 2." in str(body["content"])) is all(member.outcome for member in members)
+    for wait_for, picks_one, succeeded in (("all", True, True), ("all", False, False), ("first_success", False, True)):
+        assert replace(chosen, wait_for=WaitFor(wait_for), picks_one=picks_one).succeeded is succeeded
+    assert not GroupResult(group_id="sgrp_1", members=MEMBERS[::2], picks_one=True).succeeded
 
 
 async def test_an_interrupted_step_has_the_results_so_far(world: World) -> None:

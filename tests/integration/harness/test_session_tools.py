@@ -38,6 +38,7 @@ class MemoryChildren:
         *,
         max_running: int | None = None,  # noqa: ARG002 - the port's
         wait_for: WaitFor = WaitFor.ALL,  # noqa: ARG002 - the port's
+        picks_one: bool = False,  # noqa: ARG002 - the port's
     ) -> SpawnedGroup:
         group = SpawnedGroup(id=f"sgrp_{len(self.groups)}", session_ids=("sesn_c",) * len(requests), names=(None,))
         return self.groups.setdefault(call_id, group)

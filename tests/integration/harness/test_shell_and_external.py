@@ -133,3 +133,12 @@ async def test_an_external_step_asks_once_and_uses_the_result(world: World) -> N
     world.send_tool_result(use.id, "it failed", is_error=True)
     ended = await harness.run(world.context())
     assert (ended.status, ended.step_failed, ended.error_message) == (TurnStatus.COMPLETED, True, "it failed")
+
+
+async def test_a_failed_external_step_has_an_error_without_text(world: World) -> None:
+    harness = ExternalHarness()
+    await harness.run(world.context())
+    (use,) = world.log.of_type(ev.AGENT_CUSTOM_TOOL_USE)
+    world.send_tool_result(use.id, "", is_error=True)
+    ended = await harness.run(world.context())
+    assert (ended.step_failed, ended.error_message) == (True, "The step was reported as failed.")

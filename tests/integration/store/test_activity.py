@@ -76,6 +76,14 @@ async def test_an_idle_session_shows_how_its_last_turn_ended(
     assert (await _activity(cell, principal, session_id)).state == status.value
 
 
+async def test_a_session_whose_last_step_failed_has_failed(
+    cell: Cell, principal: Principal, leases: WorkerLeases
+) -> None:
+    session_id = await cell.session(principal, "go")
+    await cell.turns.finish(await cell.claim(session_id, principal, _WORKER), replace(COMPLETED, step_failed=True))
+    assert (await _activity(cell, principal, session_id)).state == "failed"
+
+
 async def test_a_session_without_a_live_worker_is_stalled(
     cell: Cell, principal: Principal, leases: WorkerLeases
 ) -> None:

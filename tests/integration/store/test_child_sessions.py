@@ -18,7 +18,7 @@ from footplate.domain.sessions import events, groups
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest
 from footplate.domain.sessions.steps import OnFailure, PauseReason, StepDefinition, StepKind, StepState, WaitFor
-from footplate.domain.sessions.turns import SessionToWake, TurnStatus
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionToWake, StallReason, TurnStatus
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore, TooManySessions
 from footplate.store.resources.limits import LimitStore
 from footplate.store.retention.expiry import SessionExpiry
@@ -40,7 +40,13 @@ def store(cell: Cell, **limits: int) -> ChildSessionStore:
 
 
 async def start(
-    cell: Cell, principal: Principal, count: int, *, max_running: int = 2, wait_for: WaitFor = WaitFor.ALL
+    cell: Cell,
+    principal: Principal,
+    count: int,
+    *,
+    max_running: int = 2,
+    wait_for: WaitFor = WaitFor.ALL,
+    picks_one: bool = False,
 ) -> tuple[Claim, events.Event, groups.SpawnedGroup]:
     """Starts a group in a turn of a new session, which then waits for it."""
     parent_id = await cell.session(principal, "go")
@@ -48,7 +54,7 @@ async def start(
     call = groups.waiting_call("run_sessions", {}, call_id=claim.turn_id)
     await cell.turns.append(claim, [call])
     group, to_wake = await store(cell).spawn(
-        claim, call.id, requests(count), max_running=max_running, wait_for=wait_for
+        claim, call.id, requests(count), max_running=max_running, wait_for=wait_for, picks_one=picks_one
     )
     assert [session[1] for session in to_wake] == list(group.session_ids[:max_running])
     assert await store(cell).wait(claim, call.id, group.id) is None
@@ -110,6 +116,29 @@ async def test_members_run_a_few_at_a_time_and_the_parent_gets_one_result(cell: 
     ]
     assert len(submitted) == 1
     assert text_of(submitted[0]).startswith("3 of 4 sessions completed.")
+
+
+@pytest.mark.requirement("O5")
+async def test_a_group_that_picks_one_needs_one_success(cell: Cell, principal: Principal) -> None:
+    claim, _, group = await start(cell, principal, 2, picks_one=True)
+    waiting = (await cell.reads.session(principal, claim.session_id)).activity
+    assert waiting == Activity(ActivityState.WAITING_FOR_RESULT, StallReason.SESSIONS)
+    for session_id, outcome in zip(group.session_ids, (FAILED, COMPLETED), strict=True):
+        await run(cell, principal, session_id, outcome)
+    *_, submitted = await cell.positions(claim.session_id, principal)
+    assert (submitted.event.type, submitted.event.body["is_error"]) == (events.USER_CUSTOM_TOOL_RESULT, False)
+    assert text_of(submitted).startswith("1 of 2 sessions completed. Chosen: child_1.")
+
+
+async def test_a_turn_that_also_waits_for_a_client_needs_its_result(cell: Cell, principal: Principal) -> None:
+    claim = await cell.claim(await cell.session(principal, "go"), principal)
+    call, custom = groups.waiting_call("wait_sessions", {}, call_id=claim.turn_id), custom_tool_call()
+    await cell.turns.append(claim, [call, custom])
+    group, _ = await store(cell).spawn(claim, call.id, requests(1))
+    assert await store(cell).wait(claim, call.id, group.id) is None
+    await cell.turns.finish(claim, awaiting(call, custom))
+    waiting = (await cell.reads.session(principal, claim.session_id)).activity
+    assert waiting == Activity(ActivityState.WAITING_FOR_RESULT)
 
 
 async def test_the_output_of_a_check_is_not_the_text_of_a_session(cell: Cell, principal: Principal) -> None:

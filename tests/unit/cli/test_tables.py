@@ -34,7 +34,7 @@ TURN = Turn.model_validate(
         "created_at": NOW,
         "started_at": NOW,
         "ended_at": NOW,
-        "result": {"text": "The tests pass."},
+        "result": {"success": True, "text": "The tests pass."},
     }
 )
 
@@ -63,7 +63,7 @@ def test_the_turn_of_a_failed_step_has_failed_and_its_result_is_one_line(capsys:
     failed = Turn.model_validate(
         {**TURN.wire(), "result": {"text": "x", "error": "The command exited.\nSee " + "x" * 90}}
     )
-    long = Turn.model_validate({**TURN.wire(), "result": {"text": "x" * 90}})
+    long = Turn.model_validate({**TURN.wire(), "result": {"success": True, "text": "x" * 90}})
     session_tables.print_session(SessionOverview(SESSION, [failed, long]))
     *_, first, second = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert (first[1], first[6:]) == ("failed", ["The", "command", "exited."])
@@ -116,6 +116,16 @@ def test_a_list_of_sessions_fits_80_columns(
     assert "  website: ↳ " in row
     assert len(row) <= 80  # the width of the terminal
     assert ("no worker is running" in shown.err) is (state == "stalled")
+
+
+def test_a_session_that_waits_for_others_needs_no_result(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = _with(activity={"state": "waiting_for_result", "reason": "sessions"})
+    session_tables.print_sessions([waiting], {})
+    session_tables.print_session(SessionOverview(waiting))
+    shown = capsys.readouterr()
+    assert shown.out.count("sessions run") == 2
+    assert "needs result" not in shown.out
+    assert shown.err == ""
 
 
 def test_children_follow_their_parent_in_80_columns(

@@ -39,10 +39,17 @@ def _facts(**changes: Any) -> ActivityFacts:
         (_facts(has_open_turn=True, has_input=True), "queued"),
         *((_facts(last_turn=status), status) for status in _ENDED),
         (_facts(last_turn="failed", has_input=True), "queued"),
+        (_facts(last_turn="completed", last_turn_succeeded=False), "failed"),
+        (_facts(last_turn="interrupted", last_turn_succeeded=False), "interrupted"),
     ],
 )
 def test_each_state_has_its_facts(facts: ActivityFacts, state: str) -> None:
     assert derive_activity(facts) == Activity(ActivityState(state))
+
+
+def test_a_turn_that_waits_for_sessions_needs_no_result() -> None:
+    waiting = _facts(has_open_turn=True, waits_for_sessions=True)
+    assert derive_activity(waiting) == Activity(ActivityState.WAITING_FOR_RESULT, StallReason.SESSIONS)
 
 
 def test_a_call_of_a_running_turn_waits_for_approval() -> None:

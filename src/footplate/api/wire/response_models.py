@@ -187,7 +187,7 @@ class SessionActivity(ResponseModel):
 
     state: ActivityState
     reason: StallReason | None
-    """Why the session is stalled, or queued because of a limit. Null in all other states."""
+    """Why the session is stalled, is queued because of a limit, or waits for sessions. Otherwise null."""
 
 
 class SessionOwner(ResponseModel):

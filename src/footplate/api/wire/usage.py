@@ -144,7 +144,7 @@ class UsageLineAnswer(ResponseModel):
     tool: str | None = None
     turns: int
     statuses: dict[str, int]
-    success_rate: Annotated[float | None, Field(description="The share of ended turns that completed.")]
+    success_rate: Annotated[float | None, Field(description="The share of ended turns with the status `completed`.")]
     iterations: Annotated[int, Field(description="Requests to models.")]
     seconds: float
     average_seconds: float | None

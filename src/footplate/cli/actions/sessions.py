@@ -165,7 +165,7 @@ async def _load_overview(client: AsyncFootplate, session: Session) -> SessionOve
     turns = [turn async for turn in client.turns.list(session.id, limit=100)]
     children = (await client.sessions.list(limit=_MAX_CHILDREN, parent_id=session.id).page()).data
     return SessionOverview(
-        await _name_wait(client, session),
+        session,
         turns[:_MAX_TURNS],
         turn_count=len(turns),
         pending=[await client.approvals.retrieve(event_id) for event_id in listed],
@@ -183,17 +183,6 @@ async def _is_paused(client: AsyncFootplate, session_id: str) -> bool:
         return not (await client.steps.playback(session_id)).playing
     except NotFound:  # the server is older than queues
         return False
-
-
-async def _name_wait(client: AsyncFootplate, session: Session) -> Session:
-    """Returns the session with an own activity if its step waits for sessions, and not for a result."""
-    activity = session.activity
-    if activity is None or activity.state != "waiting_for_result":
-        return session
-    running = (await client.steps.list(session.id, states=["running"]).page()).data
-    if not any(step.waiting_for == "sessions" for step in running):
-        return session
-    return session.model_copy(update={"activity": activity.model_copy(update={"state": "waiting_for_sessions"})})
 
 
 async def _describe_queue(client: AsyncFootplate, session_id: str) -> str:

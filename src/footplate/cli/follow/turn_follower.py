@@ -228,7 +228,7 @@ def _starts_turn(event: Event, input_id: str | None) -> bool:
 
 
 def _status(turn: Turn | None) -> str:
-    if turn is None:
+    if turn is None or turn.step_failed:
         return "failed"
     return turn.status if turn.status in _EXIT_CODES else "completed"
 

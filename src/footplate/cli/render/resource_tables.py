@@ -216,7 +216,7 @@ def print_usage(report: UsageReport, group_by: Sequence[str]) -> None:
     if not report.data:
         print_note("No turns in this period.")
         return
-    headings = ["TURNS", "SUCCESS", "AVERAGE", "REQUESTS", *(["CALLS", "FAILED"] if "tool" in group_by else [])]
+    headings = ["TURNS", "COMPLETED", "AVERAGE", "REQUESTS", *(["CALLS", "FAILED"] if "tool" in group_by else [])]
     rows: list[list[Cell]] = [
         [
             *(UntrustedText(_group_value(line, name)) for name in group_by),

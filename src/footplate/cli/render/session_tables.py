@@ -33,6 +33,7 @@ _LABELS: Final = {
     "waiting_for_sessions": "sessions run",
 }
 _TURN_LIMIT: Final = "turn_limit"
+_SESSIONS: Final = "sessions"
 _STALL_REASONS: Final = {
     "no_worker": "no worker is running",
     "worker_lost": "its worker was lost, and no other worker has taken over yet",
@@ -75,7 +76,7 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *,
         else:
             rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
     print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
-    reasons = {each.activity.reason for each in found if each.activity and each.activity.reason}
+    reasons = {reason for each in found if (reason := _stall_reason(each))}
     for reason in sorted(reasons):
         state = "Queued" if reason == _TURN_LIMIT else "Stalled"
         print_note(f"{state}: {_STALL_REASONS[reason]}. {_STALL_REMEDIES[reason]}")
@@ -156,7 +157,7 @@ def print_session(overview: SessionOverview) -> None:
         wide = console.width >= WIDE_COLUMNS or not console.is_terminal
         commits = ["COMMIT"] if any(turn.commit for turn in turns) else []
         headings = ["#", "STATUS", "AGE", *(["TOOK", "IN/OUT", *commits] if wide else []), "TURN", "RESULT"]
-        state = detail.activity.state if detail.activity is not None else ""
+        state = _state(detail)
         awaited = state if state in _LABELS else "waiting_for_result"
         numbers = range(overview.turn_count or len(turns), 0, -1)
         rows = [
@@ -167,7 +168,7 @@ def print_session(overview: SessionOverview) -> None:
     if overview.children:
         terminal_io.out().print("\nSessions that it has started, newest first:")
         print_sessions(overview.children, projects, are_children=True)
-    reason = detail.activity.reason if detail.activity else None
+    reason = _stall_reason(detail)
     if reason == "author_disabled":
         print_note(_STALL_REMEDIES[reason])
     if overview.pending:
@@ -203,7 +204,7 @@ def _access_details(detail: Session, team: Team | None) -> dict[str, Cell]:
 
 def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bool) -> None:
     """Reports what an interrupt did. `pending` are the ids of the calls that wait for approval."""
-    reason = session.activity.reason if session.activity else None
+    reason = _stall_reason(session)
     if interrupted and reason:
         print_note(f"The interrupt takes effect when {session.id} continues. It is stalled: {_STALL_REASONS[reason]}.")
         return
@@ -217,7 +218,7 @@ def print_interrupt(session: Session, pending: Sequence[str], *, interrupted: bo
         print_note("Decide with `footplate approve ID` or `footplate deny ID`.")
     elif session.activity and session.activity.state == "waiting_for_answer":
         print_note("The turn asks a question. List it with `footplate questions`.")
-    elif session.activity and session.activity.state == "waiting_for_result":
+    elif _state(session) == "waiting_for_result":
         print_note("The turn waits for the result of a custom tool (user.custom_tool_result).")
 
 
@@ -265,9 +266,7 @@ def _turn_row(turn: Turn, awaited: str, *, wide: bool, has_commits: bool) -> lis
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
     commit = [(turn.commit or "")[:_COMMIT_CHARACTERS]] if has_commits else []
     result = (turn.result.error or turn.result.text).strip().partition("\n")[0]
-    status = (
-        "failed" if turn.status == "completed" and turn.result.error else turn.status
-    )  # the step of the turn failed
+    status = "failed" if turn.step_failed else turn.status
     return [
         _colour_label(awaited if status == "awaiting_tool_results" else status),
         value_formatting.format_age(turn.created_at),
@@ -315,11 +314,24 @@ def _activity_label(detail: Session) -> str:
         return "archived"
     if detail.end:
         return f"ended: {_colour_label(detail.end.outcome)}"
-    return _colour_label(detail.activity.state if detail.activity else detail.status)
+    return _colour_label(_state(detail))
+
+
+def _state(detail: Session) -> str:
+    """Returns the state of the activity, with an own one for a session that waits for others and not for a result."""
+    if detail.activity is None:
+        return detail.status
+    return "waiting_for_sessions" if detail.activity.reason == _SESSIONS else detail.activity.state
+
+
+def _stall_reason(detail: Session) -> str | None:
+    """Returns why the session does not continue, if something outside of it is the cause."""
+    reason = detail.activity.reason if detail.activity else None
+    return None if reason == _SESSIONS else reason
 
 
 def _activity_text(detail: Session) -> str:
-    reason = detail.activity.reason if detail.activity else None
+    reason = _stall_reason(detail)
     return f"{_activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else _activity_label(detail)
 
 

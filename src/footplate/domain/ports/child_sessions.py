@@ -30,9 +30,11 @@ class ChildSessions(Protocol):
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
+        picks_one: bool = False,
     ) -> SpawnedGroup:
         """Start a session for each request, at most `max_running` at a time. `call_id`: the id of the call's event,
-        which must be in the log. Raises `Refused` with a reason for the model if a limit is reached.
+        which must be in the log. `picks_one`: the group succeeds if one member does. Raises `Refused` with a reason for
+        the model if a limit is reached.
         """
 
     async def find_result(self, group_id: str) -> GroupResult | None:

@@ -42,6 +42,7 @@ class ChildStore(Protocol):
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
+        picks_one: bool = False,
     ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
         """Return also the sessions that have to be woken. Raises `Fenced`, and `Refused` if a limit is reached."""
 

@@ -7,7 +7,7 @@ the state.
 from dataclasses import dataclass
 from typing import Final
 
-from footplate.domain.sessions.turns import Activity, ActivityState, SessionStatus, StallReason
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionStatus, StallReason, TurnStatus
 
 COUNTED_STATES: Final = (
     ActivityState.QUEUED,
@@ -32,6 +32,8 @@ class ActivityFacts:
     has_open_turn: bool
     needs_approval: bool
     asks_question: bool = False
+    waits_for_sessions: bool = False
+    """Whether the open turn is parked and waits for child sessions, and for nothing else."""
     holder_alive: bool | None
     """Whether the worker that holds the session has a valid lease. None: no worker holds it."""
     any_worker_alive: bool
@@ -40,6 +42,8 @@ class ActivityFacts:
     is_paused: bool = False
     last_turn: str | None
     """The status of the last turn if it has ended. None: there is no turn."""
+    last_turn_succeeded: bool = True
+    """False also for a completed turn if its step has failed: a command, or work of a client or of child sessions."""
 
 
 def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - one return for each state
@@ -63,7 +67,9 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - 
     if facts.author_disabled:
         return Activity(ActivityState.STALLED, StallReason.AUTHOR_DISABLED)
     if facts.has_open_turn:
-        return Activity(ActivityState.WAITING_FOR_RESULT)
+        return Activity(ActivityState.WAITING_FOR_RESULT, StallReason.SESSIONS if facts.waits_for_sessions else None)
     if facts.is_paused:
         return Activity(ActivityState.PAUSED)
+    if facts.last_turn == TurnStatus.COMPLETED and not facts.last_turn_succeeded:
+        return Activity(ActivityState.FAILED)
     return Activity(ActivityState(facts.last_turn)) if facts.last_turn else Activity(ActivityState.NEW)

@@ -5,7 +5,7 @@ group. A group has a result when all its members have ended, or when the first o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.json import Json, JsonObject
@@ -75,6 +75,8 @@ class MemberResult:
 class GroupResult:
     group_id: str
     wait_for: WaitFor = WaitFor.ALL
+    picks_one: bool = False
+    """Whether the parent takes over the files of one member, so one success is enough."""
     members: tuple[MemberResult, ...] = ()
     waited_for_by: str | None = None
     """The event of the call for which the end of the group adds the result to the log."""
@@ -84,6 +86,11 @@ class GroupResult:
         return [member for member in self.members if member.outcome is EndOutcome.COMPLETED]
 
     @property
+    def chosen(self) -> MemberResult | None:
+        """The member whose files the parent takes over: the first in the list that completed."""
+        return self.completed[0] if self.picks_one and self.completed else None
+
+    @property
     def has_ended(self) -> bool:
         """Whether the group has its result. Until then, the states of its members can change."""
         is_first_success = self.wait_for is WaitFor.FIRST_SUCCESS and bool(self.completed)
@@ -91,14 +98,14 @@ class GroupResult:
 
     @property
     def succeeded(self) -> bool:
-        if self.wait_for is WaitFor.FIRST_SUCCESS:
+        if self.picks_one or self.wait_for is WaitFor.FIRST_SUCCESS:
             return bool(self.completed)
         return len(self.completed) == len(self.members)
 
     @property
     def text(self) -> str:
         """The result for a person or a model to read: a summary, then each member with its result."""
-        lines = [self.summary]
+        lines = [f"{self.summary} Chosen: {self.chosen.label}." if self.chosen else self.summary]
         for member in self.members:
             state = "not ended" if member.outcome is None else member.outcome.value
             lines.append(
@@ -140,11 +147,13 @@ def is_waiting_call(event: Event) -> bool:
 
 def result_event(call_id: str, result: GroupResult) -> Event:
     """Return the event with the result of a group, for the call that waits for it. `call_id`: the call's event."""
+    # While other members run, one earlier in the list can still complete, so the choice is not final.
+    shown = result if all(member.outcome for member in result.members) else replace(result, picks_one=False)
     return Event(
         USER_CUSTOM_TOOL_RESULT,
         {
             "custom_tool_use_id": call_id,
-            "content": [text_block(result.text)],
+            "content": [text_block(shown.text)],
             "is_error": not result.succeeded,
             "group_id": result.group_id,
         },

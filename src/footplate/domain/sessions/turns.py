@@ -61,13 +61,15 @@ class StallReason(StrEnum):
     """The author of the next message is a disabled member whose work was not handed over."""
     TURN_LIMIT = "turn_limit"
     """The limit on concurrent turns is reached."""
+    SESSIONS = "sessions"
+    """The turn waits for child sessions, which continue it by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     state: ActivityState
     reason: StallReason | None = None
-    """Why the session is stalled, or queued because of a limit. None in all other states."""
+    """Why the session is stalled, is queued because of a limit, or waits for sessions. Otherwise None."""
 
 
 class TurnStatus(StrEnum):

@@ -40,10 +40,11 @@ class TurnChildren(ChildSessions):
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
+        picks_one: bool = False,
     ) -> SpawnedGroup:
         self._was_used = True
         group, to_wake = await self._store.spawn(
-            self._claim, call_id, requests, max_running=max_running, wait_for=wait_for
+            self._claim, call_id, requests, max_running=max_running, wait_for=wait_for, picks_one=picks_one
         )
         await wake_sessions(self._waker, to_wake)
         return group

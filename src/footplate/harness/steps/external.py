@@ -5,7 +5,7 @@ For clients of the reference API, the step is a call of a custom tool, and the s
 
 from typing import Final
 
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, as_object
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import steps
@@ -14,6 +14,7 @@ from footplate.harness import turn_outcome_factories
 from footplate.harness.recovery_text import custom_tool_result
 
 TOOL: Final = "external_step"
+_NO_REASON: Final = "The step was reported as failed."
 
 
 class ExternalHarness:
@@ -23,12 +24,13 @@ class ExternalHarness:
         if use is not None and result is not None:
             blocks, is_error = custom_tool_result(result)
             text = "\n".join(str(block.get("text") or "") for block in blocks if isinstance(block, dict))
-            submitted = result.body.get("command")
+            submitted = as_object(result.body.get("command"))
+            reason = text.strip() or steps.stream_text(submitted.get("stderr")).strip() or _NO_REASON
             return TurnOutcome(
                 status=TurnStatus.COMPLETED,
                 text=text,
-                error_message=text if is_error else None,
-                data={"command": submitted} if isinstance(submitted, dict) else {},
+                error_message=reason if is_error else None,
+                data={"command": submitted} if submitted else {},
                 step_failed=is_error,
             )
         if turn.interrupt.is_set():

@@ -44,19 +44,23 @@ class ParallelHarness:
             use = steps.in_step(groups.waiting_call(TOOL, call_input, call_id=turn.turn_id), turn.step)
             await turn.log.append([use])
         requests = _build_requests(work, turn.content)
-        group = await turn.children.spawn(use.id, requests, max_running=work.max_running, wait_for=work.wait_for)
+        picks_one = work.branches is Branches.BEST
+        group = await turn.children.spawn(
+            use.id, requests, max_running=work.max_running, wait_for=work.wait_for, picks_one=picks_one
+        )
         result = await turn.children.wait(use.id, group.id)
         if turn.interrupt.is_set():
             so_far = result or await turn.children.find_result(group.id)
-            outcome = turn_outcome_factories.interrupted(so_far.text if so_far else "")
+            outcome = turn_outcome_factories.interrupted(replace(so_far, picks_one=False).text if so_far else "")
             data: JsonObject = {"sessions": so_far.dump(), "group_id": group.id} if so_far else {}
             return replace(outcome, data=data)
         if result is None:
             return turn_outcome_factories.awaiting([use.id])
+        result = replace(result, picks_one=picks_one)  # a group of an earlier version does not have it stored
         if work.wait_for is WaitFor.FIRST_SUCCESS:
             await turn.children.cancel(group.id)
         merges = await _merge_files(turn.children, work, result)
-        return _build_outcome(work, result, merges)
+        return _build_outcome(result, merges)
 
 
 def _refuse_shared_directory(branches: Branches) -> TurnOutcome:
@@ -83,21 +87,17 @@ def _build_requests(work: ParallelSessions, content: Sequence[JsonObject]) -> Se
 
 
 async def _merge_files(children: ChildSessions, work: ParallelSessions, result: GroupResult) -> Mapping[str, FileMerge]:
-    completed = [member.session_id for member in result.completed]
+    taken = [result.chosen] if result.chosen else result.completed
+    completed = [member.session_id for member in taken]
     if work.branches is Branches.NONE or not completed:
         return {}
-    if work.branches is Branches.BEST:
-        completed = completed[:1]
     return {merge.session_id: merge for merge in await children.merge_files(completed, work.branches)}
 
 
-def _build_outcome(work: ParallelSessions, result: GroupResult, merges: Mapping[str, FileMerge]) -> TurnOutcome:
-    succeeded = bool(result.completed) if work.branches is Branches.BEST else result.succeeded
-    problems = [] if succeeded else [_describe_failures(result)]
+def _build_outcome(result: GroupResult, merges: Mapping[str, FileMerge]) -> TurnOutcome:
+    problems = [] if result.succeeded else [_describe_failures(result)]
     sessions: list[Json] = []
     lines = [result.text]
-    if work.branches is Branches.BEST and result.completed:
-        lines = [result.text.replace(result.summary, f"{result.summary} Chosen: {result.completed[0].label}.", 1)]
     for member in result.members:
         merge = merges.get(member.session_id)
         sessions.append({**member.dump(), **({} if merge is None else _describe_merge(merge))})

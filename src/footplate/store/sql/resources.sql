@@ -80,7 +80,7 @@ from session s, head h
 
 -- name: session
 -- Lists of sessions use the same columns and tables (store/page_query.py). The columns from `wake` on determine the session's
--- activity. Each is read by a primary key, and the last turn only if no turn is open.
+-- activity. Each is read by a primary key, and the last turn only if none is open or it is parked.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
        h.last_interaction_at, o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
        h.turn_id is not null as has_open_turn, (select parent_session_id from session_groups where id = s.group_id) as parent_id,
@@ -91,8 +91,14 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
        case when h.holder is not null then exists (
            select from workers w where w.id = h.holder and w.lease_until > now()) end as holder_alive,
        exists (select from workers w where w.lease_until > now()) as any_worker_alive,
-       case when h.turn_id is null then (
-           select t.status from turns t where t.session_id = h.session_id order by t.id desc limit 1) end as last_turn
+       case when h.turn_id is null or h.status = 'idle' then (
+           select json_build_object('status', t.status, 'success', t.result -> 'success', 'waits_for_sessions',
+               case when t.status = 'awaiting_tool_results' then (
+                   select bool_or(g.ended_at is null) and bool_and(g.id is not null)
+                   from json_array_elements_text(t.result -> 'pending') as call (id)
+                   left join session_groups g on g.parent_session_id = t.session_id and g.started_by is not null
+                                             and g.parent_turn_id = t.id and g.waited_for_by = call.id) end)
+           from turns t where t.session_id = h.session_id order by t.id desc limit 1) end as last_turn
 from sessions s join session_heads h on h.session_id = s.id left join principals o on o.id = coalesce(s.owner, s.principal)
 where s.id = $1 and s.organisation = $2
 

@@ -63,6 +63,7 @@ class ChildSessionStore:
         *,
         max_running: int | None = None,
         wait_for: WaitFor = WaitFor.ALL,
+        picks_one: bool = False,
     ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
         """Creates the group of a call, unless an earlier attempt did. Returns the sessions to wake after that."""
         limits = await self._limits.load(claim.organisation)
@@ -76,8 +77,9 @@ class ChildSessionStore:
                 )
                 return group, ()
             await self._check_limits(connection, limits, parent, requests)
+            ending: JsonObject = {"wait_for": wait_for.value, "picks_one": picks_one}
             return await _create_group(
-                connection, claim, parent, call_id, requests, max_running=max_running, wait_for=wait_for
+                connection, claim, parent, call_id, requests, max_running=max_running, ending=ending
             )
 
     async def find_result(self, claim: Claim, group_id: str) -> GroupResult | None:
@@ -165,7 +167,7 @@ async def _create_group(
     requests: Sequence[ChildRequest],
     *,
     max_running: int | None,
-    wait_for: WaitFor,
+    ending: JsonObject,
 ) -> tuple[SpawnedGroup, Sequence[SessionToWake]]:
     organisation, principal_id = claim.organisation, _principal_of(parent).id
     group_id = ids.new_id(ids.GROUP)
@@ -175,7 +177,7 @@ async def _create_group(
     await connection.execute(
         SQL["insert_group"],
         *(group_id, organisation, principal_id, claim.session_id, claim.turn_id, parent["root_id"], call_id),
-        *(parent["child_depth"], max_running or groups.DEFAULT_MAX_RUNNING, {"wait_for": wait_for.value}),
+        *(parent["child_depth"], max_running or groups.DEFAULT_MAX_RUNNING, ending),
         *(len(requests), started),
     )
     await connection.execute(

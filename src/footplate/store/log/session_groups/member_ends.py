@@ -94,6 +94,7 @@ async def load_result(connection: Connection, group: Row) -> GroupResult:
     return GroupResult(
         group_id=group["id"],
         wait_for=_wait_for(group),
+        picks_one=as_object(group["definition"]).get("picks_one") is True,
         members=tuple(members),
         waited_for_by=group["waited_for_by"],
     )
