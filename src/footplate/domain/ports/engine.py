@@ -31,6 +31,7 @@ from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
+from footplate.domain.sessions.shell_state import NEW_SHELL, ShellState
 from footplate.domain.sessions.steps import ClaimedStep
 from footplate.domain.sessions.turns import SessionToWake, TurnOutcome
 
@@ -80,6 +81,8 @@ class Claim:
     """The harness of a waiting turn that this claim ended, because a new message arrived instead of the decisions."""
     files: SessionFiles = NO_FILES
     """The session's files according to the log."""
+    shell: ShellState = NEW_SHELL
+    """The state of the persistent shell according to the log."""
     resources: Sequence[JsonObject] = ()
     """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
@@ -141,8 +144,11 @@ class TurnStore(Protocol):
         usage: Usage | None = None,
         files: Sequence[TreeSnapshot] = (),
         outputs: OutputChanges | None = None,
+        shell: ShellState | None = None,
     ) -> Sequence[Position]:
-        """Raises `OrganisationLimitExceeded` if there is no room for the outputs."""
+        """`shell`: the state of the persistent shell; None: as before. Raises `OrganisationLimitExceeded` if there is
+        no room for the outputs.
+        """
 
     async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
     async def finish(
@@ -268,6 +274,13 @@ class OpenEnvironment(Environment, Protocol):
     @property
     def was_used(self) -> bool:
         """Whether any process was started in the environment."""
+
+    @property
+    def shell_state(self) -> ShellState | None:
+        """The state of the persistent shell after its last command. None: the environment is not open yet."""
+
+    def restore_shell(self, state: ShellState) -> None:
+        """Start the persistent shell from this state. Call this before its first command."""
 
     async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
         """Start an interactive shell, or this command, on a terminal of its own. Raises `Permanent` if nothing bounds

@@ -22,6 +22,7 @@ from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.steps import ClaimedStep, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.archive.reader import ArchiveReader
@@ -291,6 +292,7 @@ class Claims:
             carried=carried,
             step=claimed,
             files=SessionFiles(outputs=outputs),
+            shell=ShellState.from_json(step["shell"]),
             ends_when_done=step["ends_when_done"],
         )
 
@@ -318,6 +320,7 @@ class Claims:
             trace=turn["traceparent"],
             step=await load_claimed_step(connection, turn["session_id"], turn, is_running=True),
             files=SessionFiles(outputs=outputs),
+            shell=ShellState.from_json(turn["shell"]),
             carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":
