@@ -78,6 +78,10 @@ class LazyEnvironment(OpenEnvironment):
         return None if self._environment is None else self._environment.outputs
 
     @property
+    def home_files(self) -> Path | None:
+        return None if self._environment is None else self._environment.home_files
+
+    @property
     def was_used(self) -> bool:
         return self._environment is not None and self._environment.was_used
 

@@ -272,6 +272,10 @@ class OpenEnvironment(Environment, Protocol):
         """The session's output directory on this machine. None: the environment is not open yet."""
 
     @property
+    def home_files(self) -> Path | None:
+        """The session's HOME on this machine. None: the environment is not open yet, or HOME is not the session's."""
+
+    @property
     def was_used(self) -> bool:
         """Whether any process was started in the environment."""
 
@@ -370,6 +374,8 @@ class SessionTree:
     files: Path
     is_additional: bool = False
     """Whether it is an additional project, beside the working directory."""
+    is_home: bool = False
+    """Whether it is the session's HOME."""
 
 
 class Trees(Protocol):
@@ -407,6 +413,20 @@ class Trees(Protocol):
         `collected`: the agent's own commits; None: as in `last`. `incremental`: read only files that were touched since
         the last call, until `stop_watching`; the first call reads all files. Raises `Temporary` if the object store
         does not respond.
+        """
+
+    async def restore_home(
+        self, organisation: str, session_id: str, home: Path, owner: tuple[int, int], files: SessionFiles
+    ) -> None:
+        """Restore the session's HOME if it does not continue from the state that the log records. No process of the
+        session may run meanwhile.
+        """
+
+    async def store_home(
+        self, home: "SessionTree", last: StoredSnapshot | None, *, is_final: bool
+    ) -> StoredSnapshot | None:
+        """Take a snapshot of HOME and upload it, as `store_snapshot` does. Returns `last` if HOME is too large.
+        `is_final`: no process of the session is running.
         """
 
     async def stop_watching(self, tree: "SessionTree", *, merge_packs: bool = True) -> None:
