@@ -101,7 +101,7 @@ def check_session(events: Sequence[Event], session_id: str, findings: HostMoveFi
                 findings.faults.append(f"{session_id}: {output!r}")
             continue
         findings.calls += 1
-        *found, left = printed.groups()
+        *found, new_state = printed.groups()
         if tuple(found) != expected:
             findings.faults.append(f"{session_id}: a call found {found}, not {[*expected]}")
-        expected = (left,) * len(_NEW)
+        expected = (new_state,) * len(_NEW)

@@ -86,7 +86,7 @@ class SessionTrees(Trees):
         seconds: float,
         max_home_bytes: int = DEFAULT_HOME_BYTES,
     ) -> None:
-        """`max_home_bytes`: a larger HOME is not stored."""
+        """`max_home_bytes`: a larger HOME is not stored. 0: none is."""
         self._data = data.resolve()
         self._mirrors = mirrors
         self._uploader = uploader
@@ -234,6 +234,8 @@ class SessionTrees(Trees):
         """Only a record from the end of a turn shows that nothing has changed until the end of another: a program may
         change a file that it has mapped into memory without changing the file's status.
         """
+        if not self._home_limits.max_new_bytes:
+            return last
         location = self._locate_tree(home)
         scan = await asyncio.to_thread(scan_home, home.files, self._home_limits.max_new_bytes)
         if scan is None:
