@@ -14,6 +14,7 @@ from footplate.domain.ports.harness import CommandResult, Endpoint, Environment,
 from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.domain.sessions.shell_state import NEW_SHELL, ShellState, describe_shell
 from footplate.environments.leases import Lease
+from footplate.environments.port_ranges import PORTS_VARIABLE, PortRange
 from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian, lease_clock
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
@@ -54,6 +55,7 @@ class BaseEnvironment(Environment):
         self._grace = grace
         self._output_limit = output_limit
         self._guardian: Guardian | None = None
+        self._ports: PortRange | None = None
         self._start_lock = asyncio.Lock()
         self._shell: Shell | None = None
         self._shell_lock = asyncio.Lock()
@@ -123,6 +125,8 @@ class BaseEnvironment(Environment):
         async with self._start_lock:
             if self._guardian is not None:
                 await self._guardian.close()
+            if self._ports is not None:
+                self._ports.release()
         if self._shell is not None:
             self._shell.close()
         for output in self._outputs:
@@ -203,6 +207,8 @@ class BaseEnvironment(Environment):
         await spawner.end_other_commands(spared)
 
     async def _start_leased_guardian(self) -> Guardian:
+        if self._ports is None and (ports := PortRange.reserve(self._env.get("FOOTPLATE_SESSION_ID", self._root))):
+            self._ports, self._env[PORTS_VARIABLE] = ports, str(ports)
         if self._lease is None:
             return await self._start_guardian("-")
         self._lease.begin(self._deadline, self._cgroup_directories())
