@@ -244,5 +244,6 @@ async def test_settings_of_the_shell_do_not_disturb_its_report(environment: Base
     )
     assert result.exit_code == 0
     assert b"pwd" not in result.stderr
-    assert (await environment.shell("builtin echo on", timeout=10)).stdout == b"on\n"
+    assert (await environment.shell("builtin echo on; set -r", timeout=10)).stdout == b"on\n"
+    assert (await environment.shell("builtin echo restricted", timeout=10)).stdout == b"restricted\n"
     assert environment.shell_state == NEW_SHELL

@@ -161,7 +161,7 @@ class Shell:
             # On a line of its own: after a syntax error in `eval`, bash takes no reserved word on the next line.
             f"{builtin} printf '%s\\0' \"$?\" >&{descriptor}\n"
             f"{{ {builtin} pwd -P || {builtin} :; {builtin} printf '\\0'; {builtin} export -p; "
-            f"{builtin} printf '\\0'; }} >&{descriptor} 2>/dev/null\n"
+            f"{builtin} printf '\\0'; }} >&{descriptor} 2>&-\n"
         )
         try:
             await write_all(self._script, lines.encode(errors="surrogateescape"))
