@@ -234,7 +234,8 @@ class SessionTrees(Trees):
         """Only a record from the end of a turn shows that nothing has changed until the end of another: a program may
         change a file that it has mapped into memory without changing the file's status.
         """
-        if not self._home_limits.max_new_bytes:
+        # HOME is empty in most turns, and another thread would cost more than this check.
+        if not self._home_limits.max_new_bytes or (last is None and not _has_entries(home.files)):
             return last
         location = self._locate_tree(home)
         scan = await asyncio.to_thread(scan_home, home.files, self._home_limits.max_new_bytes)
@@ -373,8 +374,11 @@ def _tree_name(tree: SessionTree) -> str:
 
 
 def _has_entries(directory: Path) -> bool:
-    with os.scandir(directory) as entries:
-        return next(entries, None) is not None
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is not None
+    except FileNotFoundError:
+        return False
 
 
 async def _create_host_git_dir(git_dir: Path) -> None:
