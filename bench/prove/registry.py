@@ -106,6 +106,7 @@ NAMES: Final[Mapping[str, str]] = {
     "triggers-5": "bypass_attempts_in_manual_mode",
     "seeds-8": "client_resolves_on_other_systems",
     "seeds-5": "server_tools_run_at_most_once",
+    "seeds-4": "state_moves_between_hosts",
     "seeds-7": "usage_reports_match_the_log",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",

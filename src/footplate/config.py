@@ -275,6 +275,8 @@ class Settings(BaseSettings, RequestLimits):
     """Maximum number of outputs of a session."""
     output_bytes: int = Field(default=1_000_000_000, ge=1)
     """Maximum size of all outputs of a session together."""
+    home_bytes: ByteSize = Field(default=ByteSize(256 << 20), ge=0)
+    """Maximum size of a session's `HOME` that other hosts restore, without caches. 0: it is not stored."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
     """Time limit for one page or one search."""
     mcp_allow: str = ""

@@ -9,6 +9,7 @@ import structlog
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.domain.ports.harness import CommandResult, Endpoint, FileInfo, Process
 from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
+from footplate.domain.sessions.shell_state import ShellState
 
 log = structlog.get_logger(__name__)
 
@@ -77,8 +78,20 @@ class LazyEnvironment(OpenEnvironment):
         return None if self._environment is None else self._environment.outputs
 
     @property
+    def home_files(self) -> Path | None:
+        return None if self._environment is None else self._environment.home_files
+
+    @property
     def was_used(self) -> bool:
         return self._environment is not None and self._environment.was_used
+
+    @property
+    def shell_state(self) -> ShellState | None:
+        return None if self._environment is None else self._environment.shell_state
+
+    def restore_shell(self, state: ShellState) -> None:
+        if self._environment is not None:
+            self._environment.restore_shell(state)
 
     def renew(self, deadline: float) -> None:
         self._deadline = deadline

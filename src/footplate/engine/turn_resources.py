@@ -75,6 +75,7 @@ async def open_turn_resources(
             projects=claim.config.projects,
             files=claim.files,
         )
+        environment.restore_shell(claim.shell)
         if output_directories is not None and environment.outputs is not None:
             try:
                 await output_directories.restore(

@@ -12,11 +12,13 @@ from typing import Final
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, Environment, Process
 from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
+from footplate.domain.sessions.shell_state import NEW_SHELL, ShellState, describe_shell
 from footplate.environments.leases import Lease
+from footplate.environments.port_ranges import PORTS_VARIABLE, PortRange
 from footplate.environments.processes import command_runner
 from footplate.environments.processes.guardian_client import Guardian, lease_clock
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
-from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect
+from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect, ShellReport
 from footplate.environments.processes.spawner_client import Spawner
 from footplate.environments.processes.streaming_process import StreamingProcess
 
@@ -53,9 +55,12 @@ class BaseEnvironment(Environment):
         self._grace = grace
         self._output_limit = output_limit
         self._guardian: Guardian | None = None
+        self._ports: PortRange | None = None
         self._start_lock = asyncio.Lock()
         self._shell: Shell | None = None
         self._shell_lock = asyncio.Lock()
+        self._shell_state = NEW_SHELL
+        self._described_report: ShellReport | None = None
         self._outputs: list[CapturedOutput] = []
         self._processes: list[StreamingProcess] = []
         self._closed = False
@@ -85,6 +90,16 @@ class BaseEnvironment(Environment):
     def was_used(self) -> bool:
         return self._guardian is not None
 
+    @property
+    def shell_state(self) -> ShellState:
+        return self._shell_state
+
+    def restore_shell(self, state: ShellState) -> None:
+        if self._shell is not None and not self._shell.alive:
+            self._discard_output(self._shell.retire())
+            self._shell = None
+        self._shell_state = state
+
     def translate_endpoint(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
@@ -110,6 +125,8 @@ class BaseEnvironment(Environment):
         async with self._start_lock:
             if self._guardian is not None:
                 await self._guardian.close()
+            if self._ports is not None:
+                self._ports.release()
         if self._shell is not None:
             self._shell.close()
         for output in self._outputs:
@@ -125,10 +142,14 @@ class BaseEnvironment(Environment):
             return CommandResult(exit_code=2, stdout=b"", stderr=b"A command cannot contain a NUL byte.\n", duration=0)
         async with self._shell_lock:
             shell = await self._ensure_shell()
-            return await shell.run(command, time_limit=timeout, grace=self._grace)
+            try:
+                return await shell.run(command, time_limit=timeout, grace=self._grace)
+            finally:
+                self._update_shell_state(shell)
 
     async def restart_shell(self) -> None:
         """Kills the shell, also while a command is running."""
+        self._shell_state = NEW_SHELL
         if self._shell is not None and self._shell.alive:
             await self._shell.kill()
 
@@ -160,6 +181,8 @@ class BaseEnvironment(Environment):
         command may have redefined its builtins.
         """
         async with self._shell_lock:
+            if self._shell is None and self._shell_state.directory is not None:
+                await self._ensure_shell()
             if self._shell is None or not self._shell.alive:
                 return self._working_directory
             resolved = (await self.resolve_paths([f"/proc/{self._shell.pid}/cwd"]))[0]
@@ -184,6 +207,8 @@ class BaseEnvironment(Environment):
         await spawner.end_other_commands(spared)
 
     async def _start_leased_guardian(self) -> Guardian:
+        if self._ports is None and (ports := PortRange.reserve(self._env.get("FOOTPLATE_SESSION_ID", self._root))):
+            self._ports, self._env[PORTS_VARIABLE] = ports, str(ports)
         if self._lease is None:
             return await self._start_guardian("-")
         self._lease.begin(self._deadline, self._cgroup_directories())
@@ -221,16 +246,33 @@ class BaseEnvironment(Environment):
         spawner = await self._ensure_spawner()
         if self._shell is not None and not self._shell.alive:
             self._discard_output(self._shell.retire())
-            self._shell = None
+            self._shell, self._shell_state = None, NEW_SHELL
         if self._shell is None:
             self._shell = await Shell.start(
                 spawner,
                 cwd=self._working_directory,
-                env=self._env,
+                env={**self._env, **self._shell_state.variables},
                 output_limit=self._output_limit,
                 dialect=await self._detect_dialect(spawner),
             )
+            directory = self._shell_state.locate(root=self._root, home=self.home)
+            if directory is not None:
+                await self._shell.enter(directory)
         return self._shell
+
+    def _update_shell_state(self, shell: Shell) -> None:
+        """A shell that ended leaves no state: the next one starts as in a new session."""
+        if not shell.alive:
+            self._shell_state = NEW_SHELL
+        elif shell.report is not None and shell.report != self._described_report:
+            self._described_report = shell.report
+            self._shell_state = describe_shell(
+                shell.report.directory,
+                shell.report.parse_variables(),
+                initial_variables=self._env,
+                roots={"root": self._root, "home": self.home},
+                initial_directory=self._working_directory,
+            )
 
     def _absolute_path(self, path: str) -> str:
         return str(Path(self._working_directory, path))

@@ -54,6 +54,7 @@ class UnsandboxedEnvironment(BaseEnvironment):
         self._namespaces = namespaces
         self._trees = trees or {}
         self._outputs_directory = outputs
+        self._home_files = None if home is None else Path(home).absolute()
 
     @property
     def trees(self) -> Mapping[str, Path]:
@@ -62,6 +63,10 @@ class UnsandboxedEnvironment(BaseEnvironment):
     @property
     def outputs(self) -> Path | None:
         return self._outputs_directory
+
+    @property
+    def home_files(self) -> Path | None:
+        return self._home_files
 
     @property
     def inside_paths(self) -> Mapping[str, str]:

@@ -5,12 +5,16 @@ snapshots. It also collects the commits that the agent made, so that they are st
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from footplate.domain.files.snapshots import (
+    HOME_TREE,
     NO_FILES,
     SCRATCH_TREE,
     ChildFiles,
@@ -43,13 +47,30 @@ from footplate.trees.file_locks import hold_lock
 from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
 from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.snapshots.home_scan import (
+    load_scan_record,
+    save_scan_record,
+    scan_home,
+    write_exclude_file,
+)
 from footplate.trees.snapshots.incremental_snapshots import IncrementalSnapshots
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
+from footplate.trees.snapshots.staging_area import SnapshotLimits
 from footplate.trees.snapshots.upload import SnapshotUploader, TreeLocation
-from footplate.trees.tree_recovery import RecoveryRequest, is_based_on, record_base_snapshots, recover_tree
+from footplate.trees.tree_recovery import (
+    RecoveryRequest,
+    is_based_on,
+    record_base_snapshots,
+    recover_tree,
+    snapshot_key,
+)
+
+log = structlog.get_logger(__name__)
 
 _LOCK_NAME: Final = "lock"
 _MAX_CACHED_INSTRUCTIONS: Final = 32
+DEFAULT_HOME_BYTES: Final = 256 << 20
+_HOME_SECONDS: Final = 60.0
 _MERGE_SECONDS: Final = 10.0
 """Timeout for merging the packs of one session. The session's next turn waits for it."""
 
@@ -63,12 +84,19 @@ class SessionTrees(Trees):
         consolidator: PackConsolidator | None = None,
         *,
         seconds: float,
+        max_home_bytes: int = DEFAULT_HOME_BYTES,
     ) -> None:
+        """`max_home_bytes`: a larger HOME is not stored. 0: none is."""
         self._data = data.resolve()
         self._mirrors = mirrors
         self._uploader = uploader
         self._consolidator = consolidator
         self._seconds = seconds
+        self._home_limits = SnapshotLimits(
+            max_file_bytes=max_home_bytes, max_new_bytes=max_home_bytes, timeout_seconds=_HOME_SECONDS
+        )
+        self._home_scans: dict[Path, object] = {}
+        """Records of scans during running turns, by the host's git directory."""
         self._incremental_snapshots: dict[Path, IncrementalSnapshots] = {}
         """Incremental snapshots of running turns, by the host's git directory."""
         self._instructions: dict[tuple[str, str, str, Trust], ProjectInstructions] = {}
@@ -127,7 +155,10 @@ class SessionTrees(Trees):
         if project is None:
             assert stored is not None
             await recover_tree(
-                self._uploader, RecoveryRequest(location=self._locate_tree(tree, files), stored=stored, user=user)
+                self._uploader,
+                RecoveryRequest(
+                    location=self._locate_tree(tree, files), stored=stored, user=user, is_private=tree.is_home
+                ),
             )
             return
         base = project.base or await self.resolve_base(tree.organisation, project)
@@ -182,8 +213,57 @@ class SessionTrees(Trees):
             record_base_snapshots(location.git_dir, [last, stored])
         return stored
 
+    async def restore_home(
+        self, organisation: str, session_id: str, home: Path, owner: tuple[int, int], files: SessionFiles
+    ) -> None:
+        tree = SessionTree(
+            organisation=organisation,
+            session_id=session_id,
+            project=None,
+            files=home,
+            is_additional=True,
+            is_home=True,
+        )
+        if not self._is_up_to_date(tree, files):
+            async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
+                await self._check_out_tree(tree, None, owner, files)
+
+    async def store_home(
+        self, home: SessionTree, last: StoredSnapshot | None, *, is_final: bool
+    ) -> StoredSnapshot | None:
+        """Only a record from the end of a turn shows that nothing has changed until the end of another: a program may
+        change a file that it has mapped into memory without changing the file's status.
+        """
+        # HOME is empty in most turns, and another thread would cost more than this check.
+        if not self._home_limits.max_new_bytes or (last is None and not _has_entries(home.files)):
+            return last
+        location = self._locate_tree(home)
+        scan = await asyncio.to_thread(scan_home, home.files, self._home_limits.max_new_bytes)
+        if scan is None:
+            if is_final:
+                log.warning("HOME is too large to be stored", action="trees.home_too_large", session=home.session_id)
+            return last
+        known = None if is_final else self._home_scans.get(location.git_dir)
+        if [scan.digest, snapshot_key(last)] == (known or load_scan_record(location.git_dir)):
+            return last
+        if not location.git_dir.is_dir():
+            if last is None and scan.file_count == 0:
+                return None
+            await _create_host_git_dir(location.git_dir)
+        write_exclude_file(location.git_dir)
+        stored = await self._uploader.take_and_upload(replace(location, limits=self._home_limits), last)
+        if stored != last:
+            record_base_snapshots(location.git_dir, [last, stored])
+        record = [scan.digest, snapshot_key(stored)]
+        if is_final:
+            save_scan_record(location.git_dir, record)
+        elif scan.is_settled(time.time_ns()):
+            self._home_scans[location.git_dir] = record
+        return stored
+
     async def stop_watching(self, tree: SessionTree, *, merge_packs: bool = True) -> None:
         host_git_dir = self._host_git_dir(tree)
+        self._home_scans.pop(host_git_dir, None)
         if (snapshots := self._incremental_snapshots.pop(host_git_dir, None)) is not None:
             await snapshots.close()
         if not merge_packs:
@@ -288,12 +368,17 @@ class SessionTrees(Trees):
 
 
 def _tree_name(tree: SessionTree) -> str:
+    if tree.is_home:
+        return HOME_TREE
     return SCRATCH_TREE if tree.project is None else tree.project.id
 
 
 def _has_entries(directory: Path) -> bool:
-    with os.scandir(directory) as entries:
-        return next(entries, None) is not None
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is not None
+    except FileNotFoundError:
+        return False
 
 
 async def _create_host_git_dir(git_dir: Path) -> None:

@@ -33,6 +33,9 @@ class RecoveryRequest:
     mirror: Path | None = None
     objects_inside: str | None = None
     """Path of the mirror's objects as the agent sees it on this host."""
+    is_private: bool = False
+    """Whether only the user may access the files. Programs refuse keys that others can read, and snapshots have no
+    permissions."""
 
 
 async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> None:
@@ -43,6 +46,8 @@ async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> 
     await uploader.restore_files(replace(location, git_dir=host_git_dir), request.stored, user=request.user)
     if request.objects_inside is not None:
         await asyncio.to_thread(_update_alternates, location.tree, request.objects_inside, request.user)
+    if request.is_private:
+        await asyncio.to_thread(_make_private, location.tree)
     record_base_snapshots(host_git_dir, [request.stored])
     await failpoints.hit("tree_written")
     await asyncio.to_thread(host_git_dir.rename, private_dir / HOST_GIT_DIR_NAME)
@@ -56,7 +61,7 @@ def is_based_on(host_git_dir: Path, stored: StoredSnapshot | None) -> bool:
         found = [None]
     except orjson.JSONDecodeError:  # the machine died while the file was written
         return False
-    return _snapshot_key(stored) in found
+    return snapshot_key(stored) in found
 
 
 def record_base_snapshots(host_git_dir: Path, snapshots: Sequence[StoredSnapshot | None]) -> None:
@@ -64,15 +69,24 @@ def record_base_snapshots(host_git_dir: Path, snapshots: Sequence[StoredSnapshot
     on this host. There are two because the worker cannot know whether the last one reached the log.
     """
     new = host_git_dir / f"{_BASE_SNAPSHOTS_FILE}.{os.getpid()}"
-    new.write_bytes(orjson.dumps([_snapshot_key(snapshot) for snapshot in snapshots]))
+    new.write_bytes(orjson.dumps([snapshot_key(snapshot) for snapshot in snapshots]))
     new.replace(host_git_dir / _BASE_SNAPSHOTS_FILE)
 
 
-def _snapshot_key(stored: StoredSnapshot | None) -> list[int | str | None] | None:
+def snapshot_key(stored: StoredSnapshot | None) -> list[int | str | None] | None:
     if stored is None:
         return None
     snapshot: Snapshot = stored.snapshot
     return [stored.number, snapshot.tree, snapshot.sidecar]
+
+
+def _make_private(directory: Path) -> None:
+    for _, _, names, descriptor in os.fwalk(directory, follow_symlinks=False):
+        for name in names:
+            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if not stat.S_ISLNK(status.st_mode):
+                os.chmod(name, status.st_mode & stat.S_IRWXU, dir_fd=descriptor)
+        os.fchmod(descriptor, stat.S_IRWXU)
 
 
 def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:

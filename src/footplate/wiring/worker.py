@@ -275,7 +275,12 @@ def _create_trees(settings: Settings, database: Database, objects: Objects, exit
     consolidator = PackConsolidator(objects, uploader, SnapshotHistory(database))
     exits.push_async_callback(consolidator.aclose)
     return SessionTrees(
-        settings.data_dir, create_mirrors(settings), uploader, consolidator, seconds=settings.git_seconds
+        settings.data_dir,
+        create_mirrors(settings),
+        uploader,
+        consolidator,
+        seconds=settings.git_seconds,
+        max_home_bytes=settings.home_bytes,
     )
 
 

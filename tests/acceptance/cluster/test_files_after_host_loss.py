@@ -23,6 +23,10 @@ from footplate.testing import Step, replies, reply, text, tool
 pytestmark = [pytest.mark.timing, pytest.mark.timeout(900)]
 
 NAMES = {"native": "bash", "claude": "Bash"}
+ENTER = {"native": "; cd in; export TOKEN=secret", "claude": ""}
+"""What a call leaves in the persistent shell. Claude Code has a shell of its own."""
+SHOW_STATE = {"native": 'basename "$PWD"; echo $TOKEN; cd ..; cat ~/.mine; ', "claude": "cat ~/.mine; "}
+STATE = {"native": "in\nsecret\nhome\n", "claude": "home\n"}
 FAST = {"FOOTPLATE_LEASE": "8", "FOOTPLATE_HEARTBEAT_TIMEOUT": "12"}
 
 
@@ -101,13 +105,16 @@ class LostDuringCall(LostSession):
         if self._repository is not None:
             begin += " && git commit -qam second && echo staged > staged && git add staged"
             look += "; git log --format=%s; git status --porcelain"
+        change = "mkdir in && printf kept > in/new && chmod +x in/new && ln -s in/new link && rm -f other"
+        change += "; echo home > ~/.mine"
+        enter, look = ENTER[self.harness], SHOW_STATE[self.harness] + look
         name = f"work-{self.harness}-{self._repository is not None}"
         await self.cluster.model.install(
             name,
             replies(
                 [self.bash(f"{begin}; echo done")],
-                [self.bash("mkdir in && printf kept > in/new && chmod +x in/new && ln -s in/new link && rm -f other")],
-                [self.bash("echo lost > lost; sleep 200")],
+                [self.bash(f"{change}{enter}")],
+                [self.bash("cd /tmp; echo lost > ~/lost; echo lost > lost; sleep 200")],
                 [self.bash(look)],
                 [text("Done.")],
             ),
@@ -206,16 +213,17 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
         yield {name: session.results for name, session in lost.items()}
 
 
+@pytest.mark.requirement("K7")
 @pytest.mark.parametrize("harness", NAMES)
 @pytest.mark.parametrize("where", ["project", "scratch"])
-async def test_another_host_finishes_the_turn_with_the_files(
+async def test_another_host_finishes_the_turn_with_files_home_and_shell(
     after_the_loss: dict[str, list[str]], harness: str, where: str
 ) -> None:
     *_, unknown, last = after_the_loss[f"{harness} {where}"]
     assert "unknown" in unknown
     there = ".git file in link staged" if where == "project" else "file in link"
     state = "second\nfirst\n D other\nA  staged\n?? in/\n?? link" if where == "project" else ""
-    assert last == f"two\nkeptkept{there} {state}".strip()
+    assert last == f"{STATE[harness]}two\nkeptkept{there} {state}".strip()
 
 
 @pytest.mark.parametrize("harness", NAMES)

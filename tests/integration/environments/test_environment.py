@@ -147,3 +147,16 @@ async def test_list_files(environment: BaseEnvironment, tmp_path: Path) -> None:
     assert [(file.path, file.size) for file in found] == [(".hidden", 3), ("a", 3), ("b/c", 3)]
     assert found[1].modified == (tmp_path / "a").stat().st_mtime
     assert [file.path for file in await environment.list_files("b")] == ["c"]
+
+
+@pytest.mark.requirement("K7")
+async def test_each_running_environment_has_ports_of_its_own(open_environment: EnvironmentOpener) -> None:
+    environments = [open_environment() for _ in range(3)]
+    ranges = [(await one.run(["sh", "-c", "echo $FOOTPLATE_PORTS"])).stdout.decode().strip() for one in environments]
+    firsts = [int(found.split("-")[0]) for found in ranges]
+    assert ranges == [f"{first}-{first + 9}" for first in firsts]
+    assert len({*firsts}) == 3
+    assert all(first % 10 == 0 and 20_000 <= first < 30_000 for first in firsts)
+    await environments[0].aclose()
+    again = open_environment()
+    assert (await again.run(["sh", "-c", "echo $FOOTPLATE_PORTS"])).stdout.decode().strip() == ranges[0]

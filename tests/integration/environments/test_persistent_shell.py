@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.integration.environments.conftest import ALL_BACKENDS
 
 from footplate import failpoints
+from footplate.domain.sessions.shell_state import NEW_SHELL
 from footplate.environments.base_environment import BaseEnvironment
 
 if TYPE_CHECKING:
@@ -195,3 +197,53 @@ async def test_failpoint_in_the_tool(
     await until((tmp_path / "effect").exists)
     assert not command.done(), "the command has its effect while the worker is held at the point"
     assert (await command).exit_code == 0
+
+
+AWKWARD = {
+    "PLAIN": "x",
+    "EMPTY": "",
+    "QUOTES": 'it\'s "a" $HOME `x` \\ back\\n',
+    "LINES": 'a\nexport EVIL=1\ndeclare -x EVIL="1"\n',
+    "CONTROL": "tab\tescape\x1b bell\a",
+    "TEXT": "é☃",
+}
+
+
+@ALL_BACKENDS
+@pytest.mark.requirement("K7")
+async def test_another_shell_continues_with_directory_and_exported_variables(
+    open_environment: EnvironmentOpener,
+) -> None:
+    first = open_environment()
+    await run_for_output(first, "mkdir -p 'sub/a b'; cd 'sub/a b'; X=not-exported; f() { :; }")
+    for name, value in AWKWARD.items():
+        await run_for_output(first, f"export {name}={shlex.quote(value)}")
+    state = first.shell_state
+    assert (state.directory, state.variables) == ("sub/a b", AWKWARD)
+
+    second = open_environment()
+    second.restore_shell(state)
+    assert await second.shell_directory() == f"{second.root}/sub/a b"
+    printed = " ".join(f'"${name}"' for name in AWKWARD)
+    assert await run_for_output(second, f'printf "%s|" {printed} "$X"') == "|".join([*AWKWARD.values(), "", ""])
+    assert second.shell_state == state
+    await run_for_output(second, "rmdir '../a b'")
+    third = open_environment()
+    third.restore_shell(state)
+    assert await third.shell_directory() == third.root, "the directory no longer exists"
+    await run_for_output(third, "exit")
+    assert third.shell_state == NEW_SHELL
+    third.restore_shell(state)
+    await third.restart_shell()
+    assert third.shell_state == NEW_SHELL
+
+
+async def test_settings_of_the_shell_do_not_disturb_its_report(environment: BaseEnvironment) -> None:
+    result = await environment.shell(
+        "set -eux; mkdir gone; cd gone; rmdir ../gone; printf() { :; }; export() { :; }", timeout=10
+    )
+    assert result.exit_code == 0
+    assert b"pwd" not in result.stderr
+    assert (await environment.shell("builtin echo on; set -r", timeout=10)).stdout == b"on\n"
+    assert (await environment.shell("builtin echo restricted", timeout=10)).stdout == b"restricted\n"
+    assert environment.shell_state == NEW_SHELL

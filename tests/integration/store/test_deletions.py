@@ -67,6 +67,8 @@ async def _archived_session_with_rows(cell: Cell, principal: Principal) -> Archi
     for _ in range(2):
         await session.archive()
         await session.turn("more")
+    async with cell.database.connection() as connection:
+        await connection.execute("insert into shell_states values ($1, $2, '{}')", session.id, principal.organisation)
     attempt = RequestAttempt(method="POST", path="/p", body_hash=b"h", idempotency_key=session.id)
     async with cell.units.unit(principal, attempt) as unit:
         await unit.update_session(principal, session.id, lambda old: old)
@@ -94,7 +96,7 @@ async def test_a_deletion_removes_everything(cell: Cell, principal: Principal, s
 
         assert await wait_until(shown, 30)
     forgetter = SessionCleaner(url)
-    assert {"events", "archives", "answers"} <= (await _rows(cell, session.id)).keys()
+    assert {"events", "archives", "answers", "shell_states"} <= (await _rows(cell, session.id)).keys()
 
     await _delete(session)
     assert await _rows(cell, session.id) == {"deletions": 1}

@@ -2,10 +2,12 @@
 
 import pytest
 
+from footplate.domain.errors import Fenced
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Usage
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.turns import WhenBusy
 
 from .cell import COMPLETED, Cell, interrupt, message, types
@@ -93,3 +95,22 @@ async def test_steering_claimed_by_an_earlier_attempt_is_returned_again(cell: Ce
     again, positions = await cell.turns.claim_steering(second)
 
     assert (again, positions) == (taken, ())
+
+
+@pytest.mark.requirement("K7")
+async def test_the_shell_is_recorded_with_its_event_and_only_by_the_turns_worker(
+    cell: Cell, principal: Principal
+) -> None:
+    session_id = await cell.session(principal, "go")
+    stale = await cell.claim(session_id, principal)
+    first, second = (ShellState(directory=name, variables={"A": "1"}) for name in ("first", "second"))
+    cell.database.acknowledgements_to_lose = 1
+    await cell.turns.append(stale, [events.message("a")], shell=first)
+    claim = await cell.claim(session_id, principal, "wrkr_2")
+    assert claim.shell == first
+    with pytest.raises(Fenced):
+        await cell.turns.append(stale, [events.message("b")], shell=second)
+    await cell.turns.append(claim, [events.message("b")])
+    await cell.turns.finish(claim, COMPLETED)
+    await cell.send(principal, session_id, "more")
+    assert (await cell.claim(session_id, principal)).shell == first

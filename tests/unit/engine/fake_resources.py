@@ -6,6 +6,7 @@ from typing import Any, cast
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.ports.engine import Claim, ModelGrant, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.engine.turn_resources import TurnResources
 
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-5", system="")
@@ -22,6 +23,9 @@ class FakeResource:
     alive: bool = True
     calls: list[str] = field(default_factory=list)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
+
+    def restore_shell(self, state: ShellState) -> None:
+        """Processes of a fake have no shell."""
 
     def renew(self, deadline: float) -> None:
         self.calls.append(f"renewed to {deadline:g}")

@@ -11,6 +11,7 @@ import pytest
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.files.snapshots import (
+    HOME_TREE,
     SCRATCH_TREE,
     ChildFiles,
     CollectedCommits,
@@ -49,6 +50,10 @@ class FakeTrees:
     number: int = 0
     failures: int = 0
     scanned: list[SessionTree] = field(default_factory=list)
+    home: int = 0
+    """The number of the snapshot of HOME. 0: it is empty."""
+    home_stores: list[bool] = field(default_factory=list)
+    """For each time that HOME was stored: whether it was final."""
     commit_requests: int = 0
     commit_error: Exception | None = None
     stuck: bool = False
@@ -58,9 +63,11 @@ class FakeTrees:
 
     async def stop_watching(self, tree: SessionTree, *, merge_packs: bool = True) -> None:
         del merge_packs
-        self.stopped.append(SCRATCH_TREE if tree.project is None else tree.project.id)
+        self.stopped.append(HOME_TREE if tree.is_home else SCRATCH_TREE if tree.project is None else tree.project.id)
 
     def consolidate_packs_later(self, tree: SessionTree, files: SessionFiles) -> None:
+        if tree.is_home:
+            return
         self.consolidated.append(files.snapshots[SCRATCH_TREE if tree.project is None else tree.project.id].number)
 
     async def collect_commits(self, *_: object) -> CollectedCommits:
@@ -68,6 +75,13 @@ class FakeTrees:
         if self.stuck:
             await asyncio.Event().wait()
         raise self.commit_error or Permanent("There are none here.")
+
+    async def store_home(
+        self, home: SessionTree, last: StoredSnapshot | None, *, is_final: bool
+    ) -> StoredSnapshot | None:
+        assert home.is_home
+        self.home_stores.append(is_final)
+        return make_snapshot(self.home) if self.home else last
 
     async def merge_child(self, *_: object, replaces: bool) -> TreeMerge:
         del replaces
@@ -94,6 +108,7 @@ class FakeTrees:
 class FakeEnvironment:
     trees: Mapping[str, Path] = field(default_factory=lambda: {SCRATCH_TREE: Path("/tree")})
     inside_paths: Mapping[str, str] = field(default_factory=dict)
+    home_files: Path | None = None
     was_used: bool = False
     root: str = "/tree"
     fails: tuple[str, str] | None = None
@@ -137,9 +152,10 @@ def make_files(
     *,
     used: bool = False,
     seen: Mapping[str, str] | None = None,
+    home: Path | None = None,
     **options: Any,
 ) -> TurnFiles:
-    environment = cast("OpenEnvironment", FakeEnvironment(was_used=used, inside_paths=seen or {}))
+    environment = cast("OpenEnvironment", FakeEnvironment(was_used=used, inside_paths=seen or {}, home_files=home))
     return TurnFiles(cast("Trees", trees), claim, environment, **options)
 
 
@@ -165,6 +181,21 @@ async def test_files_are_scanned_before_the_first_call_and_after_calls_that_may_
         TreeSnapshot(SCRATCH_TREE, make_snapshot(2))
     ]
     assert trees.consolidated == [1, 2], "after each commit of a snapshot"
+
+
+@pytest.mark.requirement("K7")
+async def test_home_is_stored_with_results_and_at_the_end(trees: FakeTrees) -> None:
+    files = make_files(trees, home=Path("/home"))
+    trees.home = 1
+    assert await scan_if_needed(files, BASH) == [], "HOME is as the last turn left it"
+    assert await scan_if_needed(files, result(BASH)) == [TreeSnapshot(HOME_TREE, make_snapshot(1))]
+    assert await scan_if_needed(files, READ) is None
+    assert await scan_if_needed(files, result(BASH)) == []
+    trees.home = 2
+    assert await files.take_final_snapshots() == [TreeSnapshot(HOME_TREE, make_snapshot(2))]
+    assert trees.home_stores == [False, False, True]
+    await files.close()
+    assert trees.stopped == [SCRATCH_TREE, HOME_TREE]
 
 
 @pytest.mark.parametrize("each_call", [True, False])

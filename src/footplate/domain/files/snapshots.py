@@ -9,6 +9,8 @@ from footplate.domain.sessions.events import AGENT_TOOL_USE, Event
 
 SCRATCH_TREE: Final = "scratch"
 """The name of the tree of a session without projects. Other trees are named by their project id."""
+HOME_TREE: Final = "home"
+"""The name of the tree with the files of HOME, which other hosts and forks restore. Diffs do not contain it."""
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The id of the empty git tree."""
 HEAD: Final = "HEAD"
@@ -95,7 +97,7 @@ class TreeSnapshot:
     """The snapshot of one tree in an append to the log."""
 
     tree: str
-    """A project's id, or `SCRATCH_TREE`."""
+    """A project's id, `SCRATCH_TREE` or `HOME_TREE`."""
     stored: StoredSnapshot
     is_turn_start: bool = False
     """Whether it was taken before the turn's first call. Changes since the previous snapshot are then not the turn's

@@ -31,6 +31,7 @@ from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.domain.projects.project import BaseCommit, SessionProject
 from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions.events import Event, Position, PreviewType, Usage
+from footplate.domain.sessions.shell_state import NEW_SHELL, ShellState
 from footplate.domain.sessions.steps import ClaimedStep
 from footplate.domain.sessions.turns import SessionToWake, TurnOutcome
 
@@ -80,6 +81,8 @@ class Claim:
     """The harness of a waiting turn that this claim ended, because a new message arrived instead of the decisions."""
     files: SessionFiles = NO_FILES
     """The session's files according to the log."""
+    shell: ShellState = NEW_SHELL
+    """The state of the persistent shell according to the log."""
     resources: Sequence[JsonObject] = ()
     """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
@@ -141,8 +144,11 @@ class TurnStore(Protocol):
         usage: Usage | None = None,
         files: Sequence[TreeSnapshot] = (),
         outputs: OutputChanges | None = None,
+        shell: ShellState | None = None,
     ) -> Sequence[Position]:
-        """Raises `OrganisationLimitExceeded` if there is no room for the outputs."""
+        """`shell`: the state of the persistent shell; None: as before. Raises `OrganisationLimitExceeded` if there is
+        no room for the outputs.
+        """
 
     async def decide_base(self, claim: Claim, project_id: str, base: BaseCommit) -> BaseCommit: ...
     async def finish(
@@ -266,8 +272,19 @@ class OpenEnvironment(Environment, Protocol):
         """The session's output directory on this machine. None: the environment is not open yet."""
 
     @property
+    def home_files(self) -> Path | None:
+        """The session's HOME on this machine. None: the environment is not open yet, or HOME is not the session's."""
+
+    @property
     def was_used(self) -> bool:
         """Whether any process was started in the environment."""
+
+    @property
+    def shell_state(self) -> ShellState | None:
+        """The state of the persistent shell after its last command. None: the environment is not open yet."""
+
+    def restore_shell(self, state: ShellState) -> None:
+        """Start the persistent shell from this state. Call this before its first command."""
 
     async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
         """Start an interactive shell, or this command, on a terminal of its own. Raises `Permanent` if nothing bounds
@@ -357,6 +374,8 @@ class SessionTree:
     files: Path
     is_additional: bool = False
     """Whether it is an additional project, beside the working directory."""
+    is_home: bool = False
+    """Whether it is the session's HOME."""
 
 
 class Trees(Protocol):
@@ -394,6 +413,20 @@ class Trees(Protocol):
         `collected`: the agent's own commits; None: as in `last`. `incremental`: read only files that were touched since
         the last call, until `stop_watching`; the first call reads all files. Raises `Temporary` if the object store
         does not respond.
+        """
+
+    async def restore_home(
+        self, organisation: str, session_id: str, home: Path, owner: tuple[int, int], files: SessionFiles
+    ) -> None:
+        """Restore the session's HOME if it does not continue from the state that the log records. No process of the
+        session may run meanwhile.
+        """
+
+    async def store_home(
+        self, home: "SessionTree", last: StoredSnapshot | None, *, is_final: bool
+    ) -> StoredSnapshot | None:
+        """Take a snapshot of HOME and upload it, as `store_snapshot` does. Returns `last` if HOME is too large.
+        `is_final`: no process of the session is running.
         """
 
     async def stop_watching(self, tree: "SessionTree", *, merge_packs: bool = True) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from footplate import failpoints
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import TreeSnapshot
-from footplate.domain.ports.engine import LiveTurn, TurnStore
+from footplate.domain.ports.engine import LiveTurn, OpenEnvironment, TurnStore
 from footplate.domain.ports.harness import Entry, FullOutput, Preview
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, PreviewType, Usage
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.turns import Mode
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.turn.file_snapshots import TurnFiles
@@ -42,6 +43,9 @@ class FencedLog:
         """Number of entries in the conversation."""
         self.files: TurnFiles | None = None
         """Set when the turn has an environment."""
+        self.environment: OpenEnvironment | None = None
+        """Set like `files`."""
+        self._recorded_shell = held_turn.claim.shell
         self.approval_tools: dict[str, str] = {}
         """Tool names of the calls for which this attempt requested approval, by event id."""
 
@@ -82,15 +86,24 @@ class FencedLog:
         outputs: OutputChanges | None = None,
     ) -> None:
         at = traces.now_ns()
+        shell = self._find_changed_shell(events)
         positions = await self._turns.append(
-            self._claim, events, entries=entries, usage=usage, files=files, outputs=outputs
+            self._claim, events, entries=entries, usage=usage, files=files, outputs=outputs, shell=shell
         )
+        self._recorded_shell = shell or self._recorded_shell
         self._telemetry.record_events(events, usage, at=at)
         self.entry_count += len(entries)
         self.approval_tools |= {event.id: str(event.body.get("name")) for event in events if ev.needs_approval(event)}
         self._conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
+
+    def _find_changed_shell(self, events: Sequence[Event]) -> ShellState | None:
+        """Return the state of the persistent shell if these events have the result of a call and it has changed."""
+        if self.environment is None or not any(event.type in ev.TOOL_RESULTS for event in events):
+            return None
+        state = self.environment.shell_state
+        return None if state == self._recorded_shell else state
 
     async def upload_files_ahead(self) -> None:
         if self.files is not None:

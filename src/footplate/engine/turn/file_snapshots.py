@@ -17,6 +17,7 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.files.session_outputs import OutputChanges
 from footplate.domain.files.snapshots import (
+    HOME_TREE,
     ChildFiles,
     CollectedCommits,
     SessionFiles,
@@ -162,6 +163,26 @@ class TurnFiles:
         }
 
     @property
+    def _home(self) -> SessionTree | None:
+        """The session's HOME, if snapshots of it are taken and the environment is open."""
+        files = self._environment.home_files
+        if self._trees is None or files is None:
+            return None
+        return SessionTree(
+            organisation=self._claim.organisation,
+            session_id=self._claim.session_id,
+            project=None,
+            files=files,
+            is_additional=True,
+            is_home=True,
+        )
+
+    @property
+    def _all_trees(self) -> dict[str, SessionTree]:
+        home = self._home
+        return self._session_trees if home is None else {**self._session_trees, HOME_TREE: home}
+
+    @property
     def has_trees(self) -> bool:
         return self._trees is not None
 
@@ -187,6 +208,10 @@ class TurnFiles:
             )
             if stored is not None and stored != self._last.get(name):
                 snapshots.append(TreeSnapshot(name, stored, is_turn_start))
+        if (home := self._home) is not None and not is_turn_start:
+            stored = await self._store_home(home, is_final=full_scan)
+            if stored is not None and stored != self._last.get(HOME_TREE):
+                snapshots.append(TreeSnapshot(HOME_TREE, stored))
         return snapshots
 
     async def collect_outputs(self, *, is_final: bool = False) -> OutputChanges | None:
@@ -235,7 +260,7 @@ class TurnFiles:
     def mark_committed(self, snapshots: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.stored for snapshot in snapshots}
         if self._trees is not None:
-            files, trees = SessionFiles({**self._last}, self._claim.files.ancestors), self._session_trees
+            files, trees = SessionFiles({**self._last}, self._claim.files.ancestors), self._all_trees
             for snapshot in snapshots:
                 self._trees.consolidate_packs_later(trees[snapshot.tree], files)
 
@@ -344,7 +369,7 @@ class TurnFiles:
 
     async def close(self, *, merge_packs: bool = True) -> None:
         if self._trees is not None:
-            stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._session_trees.values()]
+            stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._all_trees.values()]
             await asyncio.gather(*stops)
 
     async def rescue_changes(self, turns: TurnStore, claim: Claim) -> None:
@@ -371,9 +396,17 @@ class TurnFiles:
         self, tree: SessionTree, last: StoredSnapshot | None, collected: CollectedCommits | None, *, incremental: bool
     ) -> StoredSnapshot | None:
         assert self._trees is not None
-        async for attempt in stamina.retry_context(
-            on=Unavailable, timeout=_UPLOAD_TIMEOUT, attempts=None, wait_max=1.0
-        ):
-            with attempt:
-                return await self._trees.store_snapshot(tree, last, collected, incremental=incremental)
-        raise AssertionError  # the loop above returns or raises
+        trees = self._trees
+        return await _retry_upload(lambda: trees.store_snapshot(tree, last, collected, incremental=incremental))
+
+    async def _store_home(self, home: SessionTree, *, is_final: bool) -> StoredSnapshot | None:
+        assert self._trees is not None
+        trees, last = self._trees, self._last.get(HOME_TREE)
+        return await _retry_upload(lambda: trees.store_home(home, last, is_final=is_final))
+
+
+async def _retry_upload(upload: Callable[[], Awaitable[T]]) -> T:
+    async for attempt in stamina.retry_context(on=Unavailable, timeout=_UPLOAD_TIMEOUT, attempts=None, wait_max=1.0):
+        with attempt:
+            return await upload()
+    raise AssertionError  # the loop above returns or raises

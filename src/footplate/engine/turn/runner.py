@@ -283,8 +283,11 @@ class _Turn:
         services = self._services
         claim = self._claim = await fix_base_commits(services.trees, services.turns, self._claim)
         found = await services.prewarmer.acquire(claim) or await services.warm_pool.acquire(claim)
+        if found is not None:
+            found.environment.restore_shell(claim.shell)
+            return found
         check_lease = self._held.check if self._may_open_lazily else None
-        return found or await open_turn_resources(
+        return await open_turn_resources(
             services.environments,
             services.models,
             claim,
@@ -330,6 +333,7 @@ class _Turn:
 
         self._held.on_renew = renew
         renew(self._held.deadline)  # warm resources were not renewed while they waited
+        self._log.environment = resources.environment
         self._log.files = TurnFiles(
             services.trees,
             claim,

@@ -32,8 +32,9 @@ OUTPUTS_VARIABLE: Final = "FOOTPLATE_OUTPUTS"
 """The environment variable with the path of the output directory, which differs if there is nothing to mount it in."""
 STATE_MOUNTS: Final = {"home": HOME_MOUNT, "outputs": OUTPUTS_MOUNT, "uploads": f"{SESSION_MOUNT}/uploads"}
 """Directories that a session retains between turns beside its tree, and their paths inside."""
+HOME: Final = "home"
 OUTPUTS: Final = "outputs"
-"""The name of the output directory in a session's state."""
+"""The names of HOME and of the output directory in a session's state."""
 READ_ONLY_STATE: Final = frozenset({"uploads"})
 _FIRST_DESCRIPTOR: Final = 10
 

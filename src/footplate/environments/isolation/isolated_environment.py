@@ -33,6 +33,7 @@ from footplate.environments.isolation.cpu_weight import lower_weight_while_throt
 from footplate.environments.isolation.disk_watch import DiskWatch
 from footplate.environments.isolation.filesystem_view import (
     FORWARDED_PORTS,
+    HOME,
     HOME_MOUNT,
     MODEL_SOCKET,
     OUTPUTS,
@@ -153,6 +154,10 @@ class EnclosedEnvironment(BaseEnvironment):
     @property
     def outputs(self) -> Path:
         return self._view.state / OUTPUTS
+
+    @property
+    def home_files(self) -> Path:
+        return self._view.state / HOME
 
     @property
     def inside_paths(self) -> Mapping[str, str]:

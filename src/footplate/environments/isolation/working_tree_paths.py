@@ -12,7 +12,7 @@ from footplate.domain.errors import Permanent
 from footplate.domain.files.snapshots import SCRATCH_TREE, SessionFiles
 from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, Trees
 from footplate.domain.projects.project import SessionProject
-from footplate.environments.isolation.filesystem_view import WORKSPACE_MOUNT
+from footplate.environments.isolation.filesystem_view import HOME, WORKSPACE_MOUNT
 
 ADDITIONAL_PROJECTS: Final = "projects"
 """The subdirectory of the session's state that contains its further projects, by name."""
@@ -41,9 +41,11 @@ async def check_out_trees(
     *,
     enclosed: bool,
 ) -> Sequence[CheckedOutTree]:
-    """Checks out the session's projects, the working directory first. With `enclosed`, processes inside see the trees
-    at fixed paths instead of the host's paths.
+    """Restores HOME and checks out the session's projects, the working directory first. With `enclosed`, processes
+    inside see the trees at fixed paths instead of the host's paths.
     """
+    if trees is not None:
+        await trees.restore_home(organisation, session_id, location.state / HOME, location.user, files)
     if not projects and (trees is None or location.named):
         return ()
     if trees is None:

@@ -15,6 +15,7 @@ from footplate.domain.files.snapshots import TreeSnapshot
 from footplate.domain.ports.engine import Claim
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.store.database import SQL, Connection
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row
@@ -31,6 +32,8 @@ class AppendBatch:
     usage: Usage = _NO_USAGE
     files: Sequence[TreeSnapshot] = ()
     """Snapshots of the changed files. They are already in the object store."""
+    shell: ShellState | None = None
+    """The new state of the persistent shell."""
 
 
 async def append_batch(
@@ -72,6 +75,7 @@ async def append_batch(
         [orjson.dumps(dict(found.stored.snapshot.commits)).decode() for found in batch.files],
         [found.stored.snapshot.bundles or "" for found in batch.files],
         _audit_decisions_json(claim, batch.events),
+        None if batch.shell is None else orjson.dumps(batch.shell.to_json()).decode(),
     )
     if row is None:
         raise Fenced(f"Another worker has claimed session {claim.session_id}.")

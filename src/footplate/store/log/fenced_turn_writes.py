@@ -25,6 +25,7 @@ from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
 from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.steps import INTERRUPTED_WHILE_WAITING, MESSAGE, StepEnd, decide_end
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
@@ -70,9 +71,10 @@ class Turns:
         refs: Sequence[int] = (),
         files: Sequence[TreeSnapshot] = (),
         outputs: OutputChanges | None = None,
+        shell: ShellState | None = None,
     ) -> Sequence[Position]:
         """Appends to the turn, with retries. A retry after a lost acknowledgement finds its events by their ids."""
-        batch = AppendBatch(new_events, refs, entries, usage or Usage(), files)
+        batch = AppendBatch(new_events, refs, entries, usage or Usage(), files, shell)
         limits = None if outputs is None else await self._limits.load(claim.organisation)
 
         async def append(connection: Connection) -> Sequence[Position]:

@@ -22,13 +22,14 @@ from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
+from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.steps import ClaimedStep, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
-from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
+from footplate.store.log.files.file_snapshots import load_files_at, restored_tree_ids
 from footplate.store.log.fork_history import ForkHistory
 from footplate.store.log.session_ending import end_session, end_unstarted_work
 from footplate.store.log.step_queue import (
@@ -73,7 +74,7 @@ class Claims:
                 return found
             old = found.old_holder
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
-            trees = tree_ids([project.id for project in found.config.projects])
+            trees = restored_tree_ids([project.id for project in found.config.projects])
             files = replace(await load_files_at(connection, session_id, trees), outputs=found.files.outputs)
         # After the connection is released, because reading a fork's carried messages takes another connection.
         content = [*await self._load_carried_content(found), *found.content]
@@ -143,7 +144,7 @@ class Claims:
         if row is None:
             return None
         async with self._database.connection() as connection:
-            files = await load_files_at(connection, session_id, tree_ids(()))
+            files = await load_files_at(connection, session_id, restored_tree_ids(()))
         return Claim(
             organisation=organisation,
             session_id=session_id,
@@ -291,6 +292,7 @@ class Claims:
             carried=carried,
             step=claimed,
             files=SessionFiles(outputs=outputs),
+            shell=ShellState.from_json(step["shell"]),
             ends_when_done=step["ends_when_done"],
         )
 
@@ -318,6 +320,7 @@ class Claims:
             trace=turn["traceparent"],
             step=await load_claimed_step(connection, turn["session_id"], turn, is_running=True),
             files=SessionFiles(outputs=outputs),
+            shell=ShellState.from_json(turn["shell"]),
             carried=await _find_carried_positions(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":

@@ -80,6 +80,9 @@ with head as (
     on conflict (session_id, tree, seq) do update
     set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
         commits = excluded.commits, bundles = excluded.bundles
+), new_shell as (
+    insert into shell_states (session_id, organisation, state) select $1, $2, $29::text::jsonb from head where $29::text is not null
+    on conflict (session_id) do update set state = excluded.state
 ), new_asks as (
     insert into approvals (organisation, session_id, event_id, seq, turn_id, question, expires_at)
     select $2, $1, b.event_id, head.seq - cardinality($5::text[]) + n, $4, b.type = 'agent.custom_tool_use',

@@ -157,7 +157,7 @@ with a as (delete from steps where session_id = $1), b as (delete from turns whe
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
      g as (update audit set content = null where session = $1 and content is not null),
      i as (insert into hidden_deletions select id from sessions where id = $1 and visible_to <> 'organisation'),
-     h as (delete from active_sessions where session_id = $1),
+     h as (delete from active_sessions where session_id = $1), l as (delete from shell_states where session_id = $1),
      j as (delete from files where session_id = $1 returning id, organisation),
      k as (insert into file_removals (file_id, organisation, due) select id, organisation, now() from j)
 delete from sessions where id = $1

@@ -32,6 +32,7 @@ select head.*, step.position, step.sort_key, step.event_id, step.overrides, step
        e.object_key as input_object, e.created_at as accepted_at, acting_principal(e.principal) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs, se.ends_when_done,
+       (select state from shell_states where session_id = se.id) as shell,
        case when se.fork is not null then se.created_at end as forked_at
 from head, step
 join sessions se on se.id = step.session_id
@@ -61,6 +62,7 @@ update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
 select t.*, s.agent, s.fork, s.ends_when_done, s.context as session_context, s.project_ids, s.bases, s.resources, s.outputs, e.body as input_body,
+       (select state from shell_states where session_id = s.id) as shell,
        e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at,
        st.kind, st.name, st.definition, st.event_id, st.attempts, st.sort_key, t.principal as author_id, p.name as author_name, p.kind as author_kind
 from turns t
@@ -80,6 +82,7 @@ select s.position, s.sort_key, s.event_id, s.overrides, s.context, s.traceparent
        e.object_key as input_object, e.created_at as accepted_at, coalesce(s.edited_by, e.principal) as sender_id, acting_principal(coalesce(s.edited_by, e.principal)) as author_id,
        p.name as author_name, p.kind as author_kind, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources, se.outputs, se.ends_when_done,
+       (select state from shell_states where session_id = se.id) as shell,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
 from session_heads h

@@ -39,6 +39,8 @@ class TreeLocation:
     """Key prefix of the project's bases; set only with a base."""
     local_sources: Sequence[Path] = ()
     """Other git directories on this host that may have the objects: those of a fork's parents."""
+    limits: SnapshotLimits | None = None
+    """Limits of its snapshots. None: those of the uploader."""
 
     @property
     def prefixes(self) -> list[str]:
@@ -73,7 +75,8 @@ class SnapshotUploader:
         last = last or base
         tree = None if base is None else base.snapshot.tree
         if incremental is None:
-            taken = await full_snapshot.take_snapshot(location.git_dir, location.tree, base=tree, limits=self._limits)
+            limits = location.limits or self._limits
+            taken = await full_snapshot.take_snapshot(location.git_dir, location.tree, base=tree, limits=limits)
         else:
             taken = await incremental.take_snapshot(tree)
         omitted = _format_omitted(taken.omitted)

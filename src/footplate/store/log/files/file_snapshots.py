@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from footplate.domain.files.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles, Snapshot, StoredSnapshot
+from footplate.domain.files.snapshots import HOME_TREE, NO_FILES, SCRATCH_TREE, SessionFiles, Snapshot, StoredSnapshot
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.row_mapping import Row
 
@@ -11,7 +11,13 @@ NEWEST_SEQ: Final = (1 << 63) - 1
 
 
 def tree_ids(project_ids: Sequence[str]) -> list[str]:
+    """Returns the names of the session's working trees."""
     return [*project_ids] or [SCRATCH_TREE]
+
+
+def restored_tree_ids(project_ids: Sequence[str]) -> list[str]:
+    """Returns the names of all trees that a host restores."""
+    return [*tree_ids(project_ids), HOME_TREE]
 
 
 async def load_files_at(
