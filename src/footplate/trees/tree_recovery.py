@@ -42,7 +42,7 @@ async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> 
     await init_git_dir(host_git_dir, request.branch, request.mirror)
     await uploader.restore_files(replace(location, git_dir=host_git_dir), request.stored, user=request.user)
     if request.objects_inside is not None:
-        await asyncio.to_thread(_update_alternates, location.tree, request.objects_inside, request.user)
+        await asyncio.to_thread(update_alternates, location.tree, request.objects_inside, request.user)
     record_base_snapshots(host_git_dir, [request.stored])
     await failpoints.hit("tree_written")
     await asyncio.to_thread(host_git_dir.rename, private_dir / HOST_GIT_DIR_NAME)
@@ -75,9 +75,10 @@ def _snapshot_key(stored: StoredSnapshot | None) -> list[int | str | None] | Non
     return [stored.number, snapshot.tree, snapshot.sidecar]
 
 
-def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
-    """Updates the path of the mirror's objects, which may differ on this host. The agent owns these files, so nothing
-    is written through a link.
+def update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
+    """Updates the path of the mirror's objects, which differs between hosts and between backends. Lines that the agent
+    added are kept. The agent owns these files, so nothing is read or written through a link, and no process of the
+    session may be running.
     """
     *directories, name = _ALTERNATES
     path = tree
@@ -89,6 +90,10 @@ def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
         except FileNotFoundError:
             return  # the git directory was removed
     file = path / name
+    is_file = os.path.lexists(file) and stat.S_ISREG(file.lstat().st_mode)
+    lines = file.read_text(errors="surrogateescape").splitlines() if is_file else []
+    if objects in lines:
+        return
     file.unlink(missing_ok=True)
-    file.write_text(f"{objects}\n")
+    file.write_text("\n".join([objects, *lines[1:], ""]), errors="surrogateescape")
     change_owner(file, user)

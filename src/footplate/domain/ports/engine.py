@@ -329,9 +329,9 @@ class CheckoutTarget:
     additional_directory: Path
     """The parent directory of the additional projects."""
     additional_inside_path: str
-    objects_inside_path: str | None
-    """The directory inside the environment that has the mirrors' git objects, by project. None: the same paths as
-    outside."""
+    objects_inside_path: str | Callable[[Path], str] | None
+    """The directory inside the environment that has the mirrors' git objects, by project. Or a function that returns
+    the path inside for a path on this machine. None: the same paths as outside."""
     owner: tuple[int, int]
     """The user id and group id that own the files."""
 
