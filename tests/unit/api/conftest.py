@@ -1,6 +1,6 @@
 """Fixtures: the api on in-memory fakes, and clients of it (official SDK and plain HTTP) that need no socket."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx2
@@ -51,6 +51,7 @@ class Api:
     backend: Backend = field(
         default_factory=lambda: Backend(name="sandbox", network=Network("open"), can_limit_network=True)
     )
+    other_backends: Sequence[Backend] = ()
 
     def __post_init__(self) -> None:
         self.notifier = FakeNotifier(self.world)
@@ -74,7 +75,7 @@ class Api:
                 delivery=self.delivery,
                 files=self.world.files,
                 max_file_bytes=200_000,
-                backend=self.backend,
+                backends=[self.backend, *self.other_backends],
                 harnesses=frozenset({"native", "claude", "shell"}),
                 transcripts=registry.load_transcripts,
                 prewarmed_harnesses=frozenset({"claude"}),

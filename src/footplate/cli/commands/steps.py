@@ -113,6 +113,7 @@ def add(
     timeout: Timeout = None,
     ends_session: EndsSession = None,
     terminal: InTerminal = None,
+    shell_mode: options.ShellModeOption = None,
     before: Before = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -129,6 +130,8 @@ def add(
         raise typer.BadParameter("--attempts requires --on-failure retry.")
     if terminal is not None and shell is None:
         raise typer.BadParameter("--terminal requires --shell.")
+    if shell_mode is not None and shell is None and prompt is None:
+        raise typer.BadParameter("--shell-mode requires --shell or --prompt.")
     (kind, text), *_ = texts.items()
     sent = {
         "message": message,
@@ -140,6 +143,8 @@ def add(
         "timeout_seconds": timeout,
         "ends_session": ends_session,
         "terminal": terminal,
+        **({"shell_mode": shell_mode} if shell is not None else {}),
+        **({"overrides": {"shell_mode": shell_mode}} if prompt is not None and shell_mode else {}),
     }
     step = {"kind": kind, TEXT_FIELDS[kind]: text, **{key: value for key, value in sent.items() if value is not None}}
     actions.add_step(session, step, before=before, as_json=as_json, profile=profile)
@@ -307,6 +312,7 @@ def run_pipeline(
     ] = None,
     agent: session_options.Agent = None,
     environment: session_options.Environment = None,
+    backend: options.Backend = None,
     model: session_options.Model = None,
     harness: session_options.Harness = None,
     system: session_options.System = None,
@@ -335,13 +341,14 @@ def run_pipeline(
     """
     from footplate.cli.actions import pipelines as actions
 
-    if session and (agent or environment or model or system or title):
+    if session and (agent or environment or backend or model or system or title):
         raise typer.BadParameter("A session that exists keeps its agent, model and title. Omit these options.")
     request = session_options.build_run_request(
         session=session,
         background=detach,
         agent=agent,
         environment=environment,
+        backend=backend,
         model=model,
         harness=harness,
         system=system,

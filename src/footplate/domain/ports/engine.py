@@ -101,6 +101,8 @@ class NothingToClaim:
     """Seconds until the next step may run again after a failure."""
     to_wake: Sequence[SessionToWake] = ()
     """As for `FinishedTurn`: the last steps of the session were skipped, so it has ended."""
+    needs_backend: str | None = None
+    """The next turn needs this backend, which the worker does not offer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ class StallReason(StrEnum):
     """The author of the next message is a disabled member whose work was not handed over."""
     TURN_LIMIT = "turn_limit"
     """The limit on concurrent turns is reached."""
+    NO_BACKEND = "no_backend"
+    """No running worker offers the backend of the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ class Session:
     parent_id: str | None = None
     """The session that started it."""
     deployment_id: str | None = None
+    backend: str | None = None
+    """The backend that was chosen for the session. None: the operator's default."""
     """The deployment whose run created it."""
     conversation_id: str | None = None
     """The harness's own id of the conversation. None: it has none, or no turn has run."""
