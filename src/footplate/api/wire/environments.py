@@ -153,14 +153,14 @@ def build_config(
     return built
 
 
-def check_stored_config(
-    stored: JsonObject, backends: Sequence[Backend], *, field_name: str = "config.backend"
-) -> None:
+def check_stored_config(stored: JsonObject, backends: Sequence[Backend], *, field_name: str = "config.backend") -> None:
     """Raises `InvalidRequest` for a backend that the operator does not offer, and for settings that the backend cannot
     enforce.
     """
     config = environment_config.load_environment_config(stored)
-    environment_config.check_supported(config, environment_config.select_backend(config, backends, field_name=field_name))
+    environment_config.check_supported(
+        config, environment_config.select_backend(config, backends, field_name=field_name)
+    )
 
 
 def _build_networking(requested: Networking | None, previous: Json) -> JsonObject:
