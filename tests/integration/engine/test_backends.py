@@ -3,6 +3,7 @@
 import pytest
 from tests.integration.engine.cell import DONE, PATIENCE, Engine
 
+from footplate.domain.json import JsonObject
 from footplate.domain.ports.api import Input
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
@@ -37,7 +38,7 @@ async def test_a_turn_runs_on_a_worker_that_offers_its_backend(idle_engine: Engi
         assert await engine.turns(session_id) == []
         async with engine.worker(backends=["docker"]) as in_container:
             await engine.wait_for_ended_turns(session_id, 1)
-            body = {"content": [{"type": "text", "text": "on the host"}]}
+            body: JsonObject = {"content": [{"type": "text", "text": "on the host"}]}
             on_the_host = Input(type=events.USER_MESSAGE, body=body, overrides={"shell_mode": "host"})
             await engine.send(session_id, on_the_host)
             await engine.wait_for_ended_turns(session_id, 2)
