@@ -44,7 +44,7 @@ _MOUNTED: Final = ("workspaces", "docker", "mirrors")
 _HOST_FILES: Final = ("workspaces", "trees", "mirrors")
 """What a host has of its sessions' files. The object store is elsewhere."""
 _COMMAND: Final = (
-    "echo $(test -e /.dockerenv && echo container || echo host) $PWD | tee -a places"
+    "echo $(test -e /etc/os-release && echo host || echo container) $PWD | tee -a places"
     " && git add places && git commit -qm place && git fsck --strict"
 )
 

@@ -103,7 +103,7 @@ def test_a_stored_config_is_read_back() -> None:
         ("unsandboxed", "host", "sandbox", "unsandboxed"),
     ],
 )
-def test_the_shell_mode_never_leaves_the_sandbox(backend: str, shell_mode: str, default: str, expected: str) -> None:
+def test_the_shell_mode_never_escapes_the_sandbox(backend: str, shell_mode: str, default: str, expected: str) -> None:
     assert resolve_backend(EnvironmentConfig(backend=backend, shell_mode=shell_mode), default) == expected
 
 
