@@ -64,7 +64,9 @@ class ModelConfig(Body):
 
 ShellModeName = Annotated[
     ShellMode | None,
-    Field(description="Where commands run: on the worker's `host`, or in a `container`. Default: where the backend runs them."),
+    Field(
+        description="Where commands run: on the worker's `host`, or in a `container`. Default: where the backend runs them."
+    ),
 ]
 
 
