@@ -26,9 +26,7 @@ async def test_a_run_chooses_its_backend_and_where_its_shell_is(
         known = Known(server.url, "key", "a test")
         new = session_start.RunRequest(prompt="Hello", backend="docker", shell_mode="host", harness="native")
         await session_start.start_turn(client, known, new)
-        later = session_start.RunRequest(
-            prompt="Hello", session="sesn_0000000000000000000000000a", shell_mode="container"
-        )
+        later = session_start.RunRequest(prompt="Hello", session=f"sesn_{'0' * 26}", shell_mode="container")
         await session_start.start_turn(client, known, later)
     created = json.loads(next(each.body for each in server.requests if each.path == "/v1/sessions"))
     assert (created["backend"], created["agent"]["shell_mode"]) == ("docker", "host")
@@ -42,7 +40,7 @@ async def test_commands_name_backends_and_shell_modes(footplate: Footplate) -> N
     environment = {"id": "env_1", "name": "e", "config": {"type": "cloud", "backend": "docker"}, **DATES}
     listed = json_response({"data": backends, "next_page": None})
     async with ScriptedServer([listed, listed, json_response(environment)]) as server:
-        variables = {"FOOTPLATE_URL": server.url, "FOOTPLATE_API_KEY": "key"}
+        variables = {"FOOTPLATE_BASE_URL": server.url, "FOOTPLATE_API_KEY": "key"}
         table = await footplate("environments", "backends", **variables)
         assert (table.code, table.out.split()) == (0, ["BACKEND", "WORKERS", "sandbox", "2", "default"])
         printed = await footplate("environments", "backends", "--json", **variables)

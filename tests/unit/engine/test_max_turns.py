@@ -1,5 +1,7 @@
 """A worker with several task queues runs no more turns than its setting allows."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -26,6 +28,8 @@ class _Runner:
 async def test_a_turn_beyond_the_limit_is_left_to_other_workers() -> None:
     runner = _Runner()
     activities = runner.activities = TurnActivities(cast("TurnRunner", runner), heartbeat_timeout=10, max_turns=1)
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, started_time=datetime.now(UTC))
     for _ in range(2):  # a turn that has ended does not count
-        assert await ActivityEnvironment().run(activities.run_turn, SessionRef("org", "sesn_1")) is False
+        assert await environment.run(activities.run_turn, SessionRef("org", "sesn_1")) is False
     assert runner.refused == ["busy", "busy"]

@@ -64,9 +64,7 @@ class ModelConfig(Body):
 
 ShellModeName = Annotated[
     ShellMode | None,
-    Field(
-        description="Where commands run: on the worker's `host`, or in a `container`. Default: where the backend runs them."
-    ),
+    Field(description="Where commands run: on the worker's `host` or in a `container`. Default: as the backend does."),
 ]
 
 
