@@ -297,6 +297,29 @@ async def test_the_turns_of_a_session_run_on_different_backends(host: Host, engi
     assert git(host.root / "app", "log", "--format=%s") == "first"
 
 
+async def test_the_path_of_the_shared_objects_is_never_written_through_a_link(host: Host) -> None:
+    repository(host.root / "app")
+    based = await host.with_base(project())
+    tree = await host.check_out(based)
+    info, outside = tree / ".git" / "objects" / "info", host.data / "outside"
+    objects = (info / "alternates").read_text()
+    (info / "alternates").write_text("/moved\n/of/the/agent\n")
+    await host.check_out(based)
+    assert (info / "alternates").read_text() == f"{objects}/of/the/agent\n"
+    outside.write_text("untouched")
+    (info / "alternates").unlink()
+    (info / "alternates").symlink_to(outside)
+    await host.check_out(based)
+    assert (info / "alternates").read_text() == objects
+    assert outside.read_text() == "untouched"
+    outside.unlink()
+    info.rename(outside)
+    info.symlink_to(outside)
+    (outside / "alternates").write_text("untouched\n")
+    await host.check_out(based)
+    assert (outside / "alternates").read_text() == "untouched\n"
+
+
 async def test_shared_objects_are_read_only(host: Host) -> None:
     repository(host.root / "app")
     based = await host.with_base(project())
