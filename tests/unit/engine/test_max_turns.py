@@ -25,7 +25,7 @@ class _Runner:
         return TurnEnded(has_more=False)
 
 
-async def test_a_turn_beyond_the_limit_is_left_to_other_workers() -> None:
+async def test_a_turn_beyond_the_limit_is_refused() -> None:
     runner = _Runner()
     activities = runner.activities = TurnActivities(cast("TurnRunner", runner), heartbeat_timeout=10, max_turns=1)
     environment = ActivityEnvironment()
