@@ -104,6 +104,7 @@ NAMES: Final[Mapping[str, str]] = {
     "triggers-3": "deliveries_act_once",
     "triggers-4": "terminals_of_people",
     "triggers-5": "bypass_attempts_in_manual_mode",
+    "seeds-3": "backend_per_session",
     "seeds-8": "client_resolves_on_other_systems",
     "seeds-5": "server_tools_run_at_most_once",
     "seeds-4": "state_moves_between_hosts",

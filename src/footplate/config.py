@@ -11,11 +11,12 @@ import re
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast, get_args
 
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network, NetworkMode
 from footplate.domain.network.request_limits import RequestLimits
@@ -145,9 +146,12 @@ class Settings(BaseSettings, RequestLimits):
     named_roots: dict[str, list[str]] = Field(default_factory=dict)
     """Directories below which the sessions of an organisation may work, as JSON: `{"default": ["/srv/checkouts"]}`. The
     API and the workers must have the same value."""
-    environment: Literal["sandbox", "docker", "unsandboxed"] = "sandbox" if sys.platform == "linux" else "unsandboxed"
+    environment: BackendName = "sandbox" if sys.platform == "linux" else "unsandboxed"
     """Where agents' commands run. A worker that does not support it does not start. The API and the workers must have
     the same environment and network settings, because the API refuses environments that request more."""
+    backends: str = ""
+    """All backends that sessions may choose, separated by commas: `sandbox,docker`. `environment` is the default of
+    sessions that choose none. Default: only that one."""
     sandbox_network: NetworkMode = "none"
     """`none`: no network. `allow`: a list of hosts. `open`: the worker's own network, including its loopback."""
     sandbox_allowed_hosts: str = ""
@@ -465,13 +469,28 @@ class Settings(BaseSettings, RequestLimits):
         """All images that environments may select."""
         return [name.strip() for name in f"{self.docker_image or ''},{self.docker_images}".split(",") if name.strip()]
 
+    @property
+    def backend_names(self) -> list[BackendName]:
+        """The backends that sessions may choose. The first one is the default."""
+        listed = cast("list[BackendName]", [name.strip() for name in self.backends.split(",") if name.strip()])
+        return [self.environment, *(name for name in dict.fromkeys(listed) if name != self.environment)]
+
+    @model_validator(mode="after")
+    def _check_backends(self) -> "Settings":
+        if unknown := set(self.backend_names) - set(get_args(BackendName)):
+            raise ValueError(
+                f"FOOTPLATE_BACKENDS contains {min(unknown)!r}, which is not a backend. "
+                f"Use {', '.join(get_args(BackendName))}, separated by commas."
+            )
+        return self
+
     @model_validator(mode="after")
     def _check_docker(self) -> "Settings":
-        if self.environment != "docker":
+        if "docker" not in self.backend_names:
             return self
         if bool(self.docker_image) == bool(self.docker_container):
             raise ValueError(
-                "FOOTPLATE_ENVIRONMENT=docker requires exactly one of FOOTPLATE_DOCKER_IMAGE (the image for each "
+                "The backend docker requires exactly one of FOOTPLATE_DOCKER_IMAGE (the image for each "
                 "turn's container) and FOOTPLATE_DOCKER_CONTAINER (the name of a running container)."
             )
         if not self.docker_host.startswith("unix://"):

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,10 +27,12 @@ class Cell:
     turn_time: float = 0.0
     """The seconds of one undisturbed turn."""
     findings: CrashFindings = field(default_factory=CrashFindings)
+    session_fields: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of each session, which the SDK does not know."""
 
     async def create_session(self) -> str:
         """Creates a session with a unique title. Otherwise the api could not tell a retry from another creation."""
-        return await self.client.session(self.agent, title=secrets.token_hex(8))
+        return await self.client.session(self.agent, title=secrets.token_hex(8), extra_body={**self.session_fields})
 
     async def run_turn(self, on_started: Callable[[str], None] = lambda _: None) -> SessionAccount:
         """Runs one turn in a new session, watches it to its end and checks it. `begun` receives the session id."""

@@ -46,8 +46,11 @@ class ProcessTracker:
         self._owned: dict[int, set[tuple[int, int]]] = {}
         self._latest: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
+        self._earlier: set[int] = set()
+        """Processes that worked in the workspaces before, such as those of a container of the operator."""
 
     async def __aenter__(self) -> Self:
+        self._earlier = {pid for pid in _read_process_table() if self._works_for_a_turn(pid)}
         self._task = asyncio.create_task(self._keep_recording())
         return self
 
@@ -79,12 +82,12 @@ class ProcessTracker:
 
     def _alive(self, owned: set[tuple[int, int]], died: int) -> list[_Process]:
         table = _read_process_table()
-        others = {process.pid for process in _descendants(table, set(self._workers()))}
+        ignored = self._earlier | {process.pid for process in _descendants(table, set(self._workers()))}
         return [
             process
             for process in table.values()
             if ((process.pid, process.started) in owned and not _is_death_watch(process.pid))
-            or (process.pid not in others and process.started <= died and self._works_for_a_turn(process.pid))
+            or (process.pid not in ignored and process.started <= died and self._works_for_a_turn(process.pid))
         ]
 
     def _works_for_a_turn(self, pid: int) -> bool:

@@ -1,7 +1,7 @@
 """Defines `ApiServices`: the services and settings that the API needs. `footplate.wiring` creates them at startup."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,8 +61,10 @@ class ApiServices:
     delivery: DeliveryService
     files: FileBytes
     recordings: TerminalRecordings
-    backend: Backend
-    """Where workers run commands: a request may ask an environment only for features of this backend."""
+    backends: Sequence[Backend]
+    """Where workers run commands, the default first: a request may ask for no other backend, and of each only for
+    features that it has.
+    """
     harnesses: frozenset[str]
     """Names of the harnesses that an agent can choose."""
     default_harness: str = "native"

@@ -1,7 +1,7 @@
 """Options and arguments that several commands share."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,6 +37,22 @@ VisibilityOption = Annotated[
 TeamOption = Annotated[
     str | None,
     typer.Option("--team", metavar="TEAM", help="ID or name of the team that can see it. Implies --visibility team."),
+]
+Backend = Annotated[
+    Literal["sandbox", "docker", "unsandboxed"] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where commands run: sandbox, docker or unsandboxed, if the server offers it.  "
+        "[default: that of the environment]",
+    ),
+]
+ShellModeOption = Annotated[
+    Literal["host", "container"] | None,
+    typer.Option(
+        "--shell-mode",
+        metavar="MODE",
+        help="Run the commands on the worker's host or in a container.  [default: where the backend runs them]",
+    ),
 ]
 ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="IDs of sessions, or their unique starts.")]
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from footplate.client.pagination import Pages, drop_none
 from footplate.client.response_models import (
     Agent,
+    Backend,
     Deleted,
     DeliveryResult,
     Deployment,
@@ -75,6 +76,10 @@ class Environments:
     async def delete(self, environment_id: str) -> Deleted:
         return Deleted.model_validate(await self._transport.delete(f"/v1/environments/{environment_id}"))
 
+    def backends(self) -> Pages[Backend]:
+        """The backends that sessions and environments may choose, the default first."""
+        return Pages(self._transport, "/v1/backends", Backend, {})
+
 
 class Projects:
     def __init__(self, transport: Transport) -> None:
@@ -128,7 +133,9 @@ class Sessions:
         self._transport = transport
 
     async def create(self, *, agent: str | Mapping[str, Any], environment_id: str, **fields: Any) -> Session:
-        """`agent` is an id, or `{"type": "agent_with_overrides", "id": …, "model": …}`."""
+        """`agent` is an id, or `{"type": "agent_with_overrides", "id": …, "model": …}`. `backend` chooses where its
+        commands run: `sandbox`, `docker` or `unsandboxed`.
+        """
         body = drop_none(agent=agent, environment_id=environment_id, **fields)
         return Session.model_validate(await self._transport.post("/v1/sessions", body))
 

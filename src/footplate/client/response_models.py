@@ -54,6 +54,7 @@ class AgentDefinition(ResponseModel):
     server_toolsets: list[dict[str, Any]] | None = None
     harness: str | None = None
     limits: dict[str, Any] | None = None
+    shell_mode: Literal["host", "container"] | None = None
 
 
 class Agent(AgentDefinition):
@@ -107,6 +108,14 @@ class ApiKey(ResponseModel):
     last_used_at: datetime | None = None
     secret: str | None = None
     """The key itself, only in the response that creates or rotates it."""
+
+
+class Backend(ResponseModel):
+    name: str
+    is_default: bool
+    """Whether sessions that choose no backend run on it."""
+    workers: int
+    """Running workers that offer it."""
 
 
 class Environment(ResponseModel):
@@ -400,7 +409,7 @@ class Activity(ResponseModel):
     """What a session is doing, or how its last turn ended."""
 
     state: ActivityState
-    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit", "sessions"] | None = None
+    reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit", "sessions", "no_backend"] | None = None
     """Why the session is stalled, is queued because of a limit, or waits for sessions."""
 
 
@@ -423,6 +432,8 @@ class Session(ResponseModel):
     id: str
     agent: AgentDefinition
     environment_id: str
+    backend: str | None = None
+    """The backend that was chosen for it. None: the operator's default."""
     status: SessionStatus
     activity: Activity | None = None
     """None if the server is older than this client."""

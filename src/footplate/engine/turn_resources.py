@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from footplate.domain.agents import environment_config
 from footplate.domain.ports.engine import (
     Claim,
     Environments,
@@ -70,7 +69,7 @@ async def open_turn_resources(
             claim.session_id,
             deadline=deadline,
             variables=_variables(claim),
-            config=environment_config.load_environment_config(claim.config.environment),
+            config=claim.config.environment_config,
             models=grant,
             projects=claim.config.projects,
             files=claim.files,

@@ -86,6 +86,8 @@ class UnsandboxedFactory(Environments):
             named=directory != session_dir,
             user=(os.geteuid(), os.getegid()),
         )
+        # The last turn may have run on another backend, as another user.
+        await asyncio.to_thread(_claim_directories, [location.tree, location.state], location.user)
         checked_out = await working_tree_paths.check_out_trees(
             self._trees, organisation, session_id, projects, files, location, enclosed=False
         )
@@ -258,7 +260,12 @@ def create_lease(data: Path, organisation: str, session_id: str, variables: Mapp
 def _prepare_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:
     for directory in directories:
         directory.mkdir(exist_ok=True)
-        if os.geteuid() == 0 and directory.stat().st_uid != user[0]:
+    _claim_directories(directories, user)
+
+
+def _claim_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:
+    for directory in directories:
+        if os.geteuid() == 0 and directory.is_dir() and directory.stat().st_uid != user[0]:
             _change_owner(directory, user)
 
 

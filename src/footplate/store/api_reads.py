@@ -83,6 +83,10 @@ class ApiReads:
             principal.organisation,
         )
 
+    async def count_workers_by_backend(self) -> Mapping[str, int]:
+        rows = await self._database.fetch("workers_by_backend")
+        return {row["backend"]: row["workers"] for row in rows}
+
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return await self._fetch_page(row_mapping.load_environment, "environments", principal, page)
 

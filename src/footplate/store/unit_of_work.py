@@ -287,6 +287,7 @@ class UnitOfWork(
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
         deployment_id: str | None = None,
+        backend: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         await self.check_limit(principal, LimitName.SESSIONS)
@@ -311,6 +312,7 @@ class UnitOfWork(
             audience.dump(),
             ends_when_done,
             deployment_id,
+            {} if backend is None else {"backend": backend},
         )
         if row is None:
             raise await self._environment_error(principal, environment_id)

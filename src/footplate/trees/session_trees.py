@@ -63,6 +63,7 @@ from footplate.trees.tree_recovery import (
     record_base_snapshots,
     recover_tree,
     snapshot_key,
+    update_alternates,
 )
 
 log = structlog.get_logger(__name__)
@@ -127,9 +128,12 @@ class SessionTrees(Trees):
             for number, (project, tree) in enumerate(projects_and_trees or [(None, target.tree)])
         ]
         if all(self._is_up_to_date(tree, files) for tree in trees):
-            for project in projects:  # the trees share their objects; a mirror never removes any
+            for project, found in zip(projects, checked_out, strict=True):
+                # The trees share their objects; a mirror never removes any.
                 if not self._mirrors.mirror_path(organisation, project.id).is_dir():
                     await self._ensure_mirror(organisation, project)
+                # The last turn may have run on another backend.
+                await asyncio.to_thread(update_alternates, found.tree, found.objects_inside_path, target.owner)
             return checked_out
         async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
             for number, tree in enumerate(trees):
@@ -353,7 +357,7 @@ class SessionTrees(Trees):
     def _checked_out_tree(
         self, organisation: str, project: SessionProject, target: CheckoutTarget, number: int
     ) -> CheckedOutTree:
-        objects = self._mirrors.mirror_path(organisation, project.id) / "objects"
+        objects, inside = self._mirrors.mirror_path(organisation, project.id) / "objects", target.objects_inside_path
         tree = target.tree if number == 0 else target.additional_directory / project.name
         inside_path = target.inside_path if number == 0 else f"{target.additional_inside_path}/{project.name}"
         return CheckedOutTree(
@@ -361,9 +365,9 @@ class SessionTrees(Trees):
             tree=tree,
             inside_path=inside_path,
             objects=objects,
-            objects_inside_path=str(objects)
-            if target.objects_inside_path is None
-            else f"{target.objects_inside_path}/{project.id}",
+            objects_inside_path=str(inside(objects) if callable(inside) else objects)
+            if inside is None or callable(inside)
+            else f"{inside}/{project.id}",
         )
 
 

@@ -16,11 +16,15 @@ import orjson
 
 from footplate import failpoints
 from footplate.domain.files.snapshots import Snapshot, StoredSnapshot
-from footplate.trees.checkout import HOST_GIT_DIR_NAME, change_owner, init_git_dir, reset_checkout
+from footplate.trees.checkout import HOST_GIT_DIR_NAME, init_git_dir, reset_checkout
+from footplate.trees.safe_open import MISSING_PATH_ERRNOS, SafeDirectory
 from footplate.trees.snapshots.upload import SnapshotUploader, TreeLocation
 
 _BASE_SNAPSHOTS_FILE: Final = "goes_on_from.json"
-_ALTERNATES: Final = (".git", "objects", "info", "alternates")
+_ALTERNATES_DIRECTORY: Final = b".git/objects/info"
+_ALTERNATES_NAME: Final = b"alternates"
+_MAX_ALTERNATES_BYTES: Final = 1 << 16
+"""A longer file is replaced. Git needs one line for each directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,7 @@ async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> 
     await init_git_dir(host_git_dir, request.branch, request.mirror)
     await uploader.restore_files(replace(location, git_dir=host_git_dir), request.stored, user=request.user)
     if request.objects_inside is not None:
-        await asyncio.to_thread(_update_alternates, location.tree, request.objects_inside, request.user)
+        await asyncio.to_thread(update_alternates, location.tree, request.objects_inside, request.user)
     if request.is_private:
         await asyncio.to_thread(_make_private, location.tree)
     record_base_snapshots(host_git_dir, [request.stored])
@@ -89,20 +93,30 @@ def _make_private(directory: Path) -> None:
         os.fchmod(descriptor, stat.S_IRWXU)
 
 
-def _update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
-    """Updates the path of the mirror's objects, which may differ on this host. The agent owns these files, so nothing
-    is written through a link.
+def update_alternates(tree: Path, objects: str, user: tuple[int, int]) -> None:
+    """Updates the path of the mirror's objects, which differs between hosts and between backends. Lines that the agent
+    added are kept. The agent owns these files, so nothing is read or written through a link.
     """
-    *directories, name = _ALTERNATES
-    path = tree
-    for directory in directories:
-        path /= directory
+    with SafeDirectory(tree) as root:
         try:
-            if not stat.S_ISDIR(path.lstat().st_mode):
-                return
-        except FileNotFoundError:
+            directory = root.open_directory(_ALTERNATES_DIRECTORY)
+        except OSError as error:
+            if error.errno not in MISSING_PATH_ERRNOS:
+                raise
             return  # the git directory was removed
-    file = path / name
-    file.unlink(missing_ok=True)
-    file.write_text(f"{objects}\n")
-    change_owner(file, user)
+        path = _ALTERNATES_DIRECTORY + b"/" + _ALTERNATES_NAME
+        with root.inspect(path) as found:
+            lines: list[bytes] = []
+            if found is not None and found.is_file and found.status.st_size <= _MAX_ALTERNATES_BYTES:
+                with found.open_file() as fd:
+                    lines = os.read(fd, _MAX_ALTERNATES_BYTES).splitlines()
+        wanted = os.fsencode(objects)
+        if wanted in lines:
+            return
+        if found is not None:
+            os.unlink(_ALTERNATES_NAME, dir_fd=directory)
+        fd = os.open(_ALTERNATES_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=directory)
+        with os.fdopen(fd, "wb") as file:
+            file.write(b"\n".join([wanted, *lines[1:], b""]))
+            if os.geteuid() == 0:
+                os.fchown(file.fileno(), *user)

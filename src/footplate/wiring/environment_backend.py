@@ -1,5 +1,5 @@
-"""Creates the environment backend that the operator selected: sandbox, Docker or no isolation. A worker does not start
-if the backend is unavailable.
+"""Creates the environment backends that the operator selected: sandbox, Docker or no isolation. A worker does not start
+if one of them is unavailable.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from footplate.config import Settings, private_dirs
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.ports.engine import Environments, Trees
+from footplate.environments.backend_selection import OfferedBackends
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
 from footplate.environments.isolation.cgroups import CgroupFactory, NoCgroups
 from footplate.environments.isolation.resource_limits import SandboxLimits
@@ -44,19 +45,39 @@ class EnvironmentBackend:
 async def create_environment_backend(
     settings: Settings, *, worker: str, is_lease_expired: Callable[[str], Awaitable[bool]], trees: Trees | None = None
 ) -> EnvironmentBackend:
-    """Create the selected backend. Raises `NoSandbox` or `NoContainer` if this machine does not support it.
+    """Create all backends that the worker offers. Raises `NoSandbox` or `NoContainer` if this machine does not support
+    one of them.
 
     `is_lease_expired` returns whether the lease of a worker is known to have expired.
     """
-    if settings.environment == "unsandboxed":
-        log.warning("commands run without a sandbox", action="environment.unsandboxed")
-        return EnvironmentBackend(
-            UnsandboxedFactory(
-                settings.data_dir, get_backend(settings), allowed_roots=get_allowed_roots(settings), trees=trees
-            )
+    backends: dict[str, EnvironmentBackend] = {}
+    for name in settings.backend_names:
+        if name == "unsandboxed":
+            backends[name] = _create_unsandboxed_backend(settings, trees)
+        elif name == "docker":
+            backends[name] = await _create_docker_backend(settings, worker, is_lease_expired, trees)
+        else:
+            backends[name] = await _create_sandbox_backend(settings, trees)
+    return EnvironmentBackend(
+        OfferedBackends({name: backend.environments for name, backend in backends.items()}),
+        [path for backend in backends.values() for path in backend.cgroup_directories],
+        [sweep for backend in backends.values() for sweep in backend.reaper_sweeps],
+    )
+
+
+def _create_unsandboxed_backend(settings: Settings, trees: Trees | None) -> EnvironmentBackend:
+    log.warning("commands run without a sandbox", action="environment.unsandboxed")
+    return EnvironmentBackend(
+        UnsandboxedFactory(
+            settings.data_dir,
+            get_backend(settings, "unsandboxed"),
+            allowed_roots=get_allowed_roots(settings),
+            trees=trees,
         )
-    if settings.environment == "docker":
-        return await _create_docker_backend(settings, worker, is_lease_expired, trees)
+    )
+
+
+async def _create_sandbox_backend(settings: Settings, trees: Trees | None) -> EnvironmentBackend:
     found = await find_sandbox(settings)
     if found.host.cgroups is not None:
         log.info("commands run in a sandbox", action="environment.sandbox")
@@ -68,7 +89,7 @@ async def create_environment_backend(
         )
     environments = SandboxFactory(
         settings.data_dir,
-        get_backend(settings),
+        get_backend(settings, "sandbox"),
         found.host,
         uid=settings.sandbox_uid,
         allowed_roots=get_allowed_roots(settings),
@@ -149,7 +170,7 @@ async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = 
     ground = WorkerSettings(
         root=_absolute(settings.data_dir) / WORKSPACES,
         data=_absolute(settings.data_dir),
-        backend=get_backend(settings),
+        backend=get_backend(settings, "docker"),
         egress=AllowListProxy(AddressPolicy(settings.web_allowed)),
         uid=settings.sandbox_uid,
         allowed_roots=get_allowed_roots(settings),

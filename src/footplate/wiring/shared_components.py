@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import pwd
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from footplate.config import Settings
-from footplate.domain.agents.environment_config import Backend
+from footplate.domain.agents.environment_config import Backend, BackendName
 from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.files.delivery import (
     BranchTarget,
@@ -52,11 +52,16 @@ _HUMAN_USER_IDS: Final = range(1000, 60_000)
 """The range of user ids for human users on Debian and systemd."""
 
 
-def get_backend(settings: Settings) -> Backend:
+def get_backends(settings: Settings) -> Sequence[Backend]:
+    """Return the backends that sessions may choose, the default first."""
+    return [get_backend(settings, name) for name in settings.backend_names]
+
+
+def get_backend(settings: Settings, name: BackendName) -> Backend:
     """Return what environments may request. The API refuses everything that the workers cannot enforce."""
-    if settings.environment == "unsandboxed":
+    if name == "unsandboxed":
         return Backend(name="unsandboxed", network=Network("open"), can_limit_network=False)
-    if settings.environment == "docker":
+    if name == "docker":
         network = Network("none" if settings.docker_network == "none" else "open")
         has_own_container = settings.docker_container is None  # the network of an existing container cannot be changed
         return Backend(

@@ -113,7 +113,7 @@ async def run(settings: Settings) -> None:
         await check_redis(settings)
         objects = await open_objects(settings)
         worker = ids.new_id(ids.WORKER)
-        leases = WorkerLeases(database)
+        leases = WorkerLeases(database, backends=settings.backend_names)
         trees = _create_trees(settings, database, objects, exits)
         backend = await create_environment_backend(
             settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees
@@ -142,7 +142,13 @@ async def run(settings: Settings) -> None:
         harnesses = registry.HarnessRegistry(services)
         harnesses.get(settings.default_harness)
         waker = TemporalWaker(client, settings)
-        claims = Claims(database, objects, default_harness=settings.default_harness, limits=limits)
+        claims = Claims(
+            database,
+            objects,
+            default_harness=settings.default_harness,
+            limits=limits,
+            backends=settings.backend_names,
+        )
         deferred = DeferredTurnStarter(DeferredTurns(database, limits), waker)
         conversations = ConversationCache(
             turns, max_bytes=settings.kept_megabytes << 20, max_idle_seconds=settings.kept_seconds
@@ -262,7 +268,12 @@ async def run(settings: Settings) -> None:
         await run_worker(
             client,
             settings,
-            TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain),
+            TurnActivities(
+                runner,
+                heartbeat_timeout=settings.heartbeat_timeout,
+                drain=settings.drain,
+                max_turns=settings.max_turns if settings.backends else None,
+            ),
             sweep,
             stop,
             webhooks=_create_webhook_activities(settings, database, objects, exits),

@@ -41,3 +41,14 @@ def test_inconsistent_docker_settings_are_refused(settings: dict[str, Any], reas
     with pytest.raises(ValidationError, match=reason):
         Settings(environment="docker", **settings)
     assert Settings(environment="docker", docker_image="one").docker_network == "none"
+
+
+@pytest.mark.requirement("K6")
+def test_backends_begin_with_the_default() -> None:
+    assert Settings(environment="sandbox").backend_names == ["sandbox"]
+    listed = Settings(environment="sandbox", backends="unsandboxed, sandbox, docker", docker_image="one")
+    assert listed.backend_names == ["sandbox", "unsandboxed", "docker"]
+    with pytest.raises(ValidationError, match="'moon', which is not a backend"):
+        Settings(environment="sandbox", backends="moon")
+    with pytest.raises(ValidationError, match="requires exactly one of FOOTPLATE_DOCKER_IMAGE"):
+        Settings(environment="sandbox", backends="docker")

@@ -77,12 +77,19 @@ class Engine:
         return TemporalWaker(self.client, self.settings)
 
     @asynccontextmanager
-    async def worker(self, trees: Trees | None = None, *, tree: str = SCRATCH_TREE) -> AsyncIterator[str]:
-        """Runs a worker and yields its id. With `trees` it stores a snapshot of `tree` at the end of each turn."""
+    async def worker(
+        self, trees: Trees | None = None, *, tree: str = SCRATCH_TREE, backends: Sequence[str] = ()
+    ) -> AsyncIterator[str]:
+        """Runs a worker and yields its id. With `trees` it stores a snapshot of `tree` at the end of each turn.
+        `backends`: those that it offers.
+        """
         stop = asyncio.Event()
         settings = self.settings
+        if backends:
+            settings = settings.model_copy(update={"environment": backends[0], "backends": ",".join(backends)})
+        claims = self.cell.claims_of_worker(*backends)
         async with AsyncExitStack() as exits:
-            leases = WorkerLeases(self.cell.database)
+            leases = WorkerLeases(self.cell.database, backends=backends)
             keeper = WorkerLease(leases, worker_id=ids.new_id(ids.WORKER), host="test", lease_seconds=settings.lease)
             live = await exits.enter_async_context(LivePublisher(settings.redis_url))
             environments, models = (
@@ -96,7 +103,7 @@ class Engine:
                     max_idle_seconds=settings.slot_seconds,
                     deadline=lambda: keeper.deadline,
                 ),
-                claims=self.cell.claims,
+                claims=claims,
                 conversations=conversations,
                 environments=environments,
                 models=models,
@@ -107,7 +114,7 @@ class Engine:
                 DeferredTurns(self.cell.database, LimitStore(self.cell.database)), self.waker
             )
             parts = TurnServices(
-                claims=self.cell.claims,
+                claims=claims,
                 turns=self.cell.turns,
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
@@ -136,7 +143,10 @@ class Engine:
             for running in (keeper.running(), slots.running(), deferred.running()):
                 await exits.enter_async_context(running)
             activities = TurnActivities(
-                TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout, drain=settings.drain
+                TurnRunner(parts),
+                heartbeat_timeout=settings.heartbeat_timeout,
+                drain=settings.drain,
+                max_turns=settings.max_turns if backends else None,
             )
             sweep = SweepActivities(leases, self.waker)
             # Like a separate process, each worker has a client of its own: the library refuses a shared one.

@@ -514,7 +514,7 @@ async def test_mounted_sockets_and_the_environments_hosts(dockerd: Dockerd, tmp_
 
 async def test_the_network_of_a_named_container_cannot_be_limited(dockerd: Dockerd, tmp_path: Path) -> None:
     settings = Settings(environment="docker", docker_container="theirs")
-    worker_settings = WorkerSettings(root=tmp_path / "workspaces", backend=get_backend(settings), uid=UID)
+    worker_settings = WorkerSettings(root=tmp_path / "workspaces", backend=get_backend(settings, "docker"), uid=UID)
     host = DockerHost(
         engine=dockerd.address, runtime=PortablePython(tmp_path, ""), rendezvous_dir=tmp_path, passwd_dir=tmp_path
     )

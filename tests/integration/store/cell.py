@@ -70,7 +70,10 @@ class Cell:
 
     @property
     def claims(self) -> Claims:
-        return Claims(self.database, self.objects, default_harness="native")
+        return self.claims_of_worker()
+
+    def claims_of_worker(self, *backends: str) -> Claims:
+        return Claims(self.database, self.objects, default_harness="native", backends=backends)
 
     @property
     def turns(self) -> Turns:
@@ -84,6 +87,7 @@ class Cell:
         mode: Mode = Mode.INTERACTIVE,
         context: JsonObject | None = None,
         ends_when_done: bool = False,
+        backend: str | None = None,
     ) -> str:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
@@ -99,6 +103,7 @@ class Cell:
                 inputs=inputs,
                 mode=mode,
                 ends_when_done=ends_when_done,
+                backend=backend,
             )
         return session.id
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.support import environment_backends
@@ -27,6 +28,7 @@ from footplate.domain.ports.engine import CheckoutTarget, Environments
 from footplate.domain.ports.harness import MAX_READ_BYTES, CommandResult
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import BaseCommit, SessionProject, Trust
+from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
@@ -161,6 +163,28 @@ async def environments(request: pytest.FixtureRequest, host: Host, engine: str |
     return await sandbox_environments(host)
 
 
+@contextlib.asynccontextmanager
+async def named_container(host: Host, address: str | None) -> AsyncIterator[Environments]:
+    """A container of the operator that mounts the directories of Footplate at other paths."""
+    if address is None:
+        pytest.skip("no private dockerd")
+    binds = []
+    for name, target in (("workspaces", "/srv/trees"), ("docker", "/srv/footplate:ro"), ("mirrors", "/srv/git:ro")):
+        (host.data / name).mkdir(exist_ok=True)
+        binds.append(f"{host.data / name}:{target}")
+    config: dict[str, Any] = {"Image": environment_backends.IMAGE, "Cmd": ["sleep", "3500"]}
+    config["HostConfig"] = {"NetworkMode": "none", "Binds": binds}
+    async with connect_engine(address) as docker:
+        container = await docker.containers.create(config, name="of-the-operator")
+        try:
+            await container.start()
+            settings = WorkerSettings(root=host.data / "workspaces", uid=UID, worker="wrkr_1", trees=host.trees)
+            found = await find_docker(address, settings, host.data / "docker", image_or_container="of-the-operator")
+            yield found.factory
+        finally:
+            await container.delete(force=True)
+
+
 async def sandbox_environments(host: Host) -> Environments:
     try:
         found = await probe_sandbox(UID)
@@ -245,6 +269,55 @@ async def test_the_first_project_is_the_working_directory_and_others_are_beside_
     assert json.loads(lib)[1]["path"].endswith("/projects/lib")
     assert commits.split() == ["2", "3", "2"]  # the working directory is listed twice
     assert git(host.root / "lib", "log", "--format=%s") == "first"
+
+
+@pytest.mark.requirement("K6")
+async def test_the_turns_of_a_session_run_on_different_backends(host: Host, engine: str | None) -> None:
+    """The files stay on the host. Each backend sees the tree and its git objects at its own paths, and may change what
+    another one wrote.
+    """
+    for name in ("app", "lib"):
+        repository(host.root / name, **{name: f"{name}\n"})
+    projects = [await host.with_base(project(name)) for name in ("app", "lib")]
+    commit = (
+        "echo $PWD > new && mkdir -p made && echo x >> made/by-all && git add -A && git commit -qm again"
+        " && git fsck --full --strict && git log --format=%s | wc -l"
+    )
+    lib = f"cd $(echo $FOOTPLATE_PROJECTS | grep -o '[^\"]*/projects/lib') && {commit}"
+    unsandboxed = UnsandboxedFactory(host.data, BACKEND, trees=host.trees)
+    sandbox, image = await sandbox_environments(host), await docker_environments(host, engine)
+    async with named_container(host, engine) as container:
+        for number, backend in enumerate([sandbox, container, image, unsandboxed, container, sandbox], 2):
+            committed, in_lib = await run_commands(backend, projects, commit, lib)
+            assert (committed, in_lib) == (str(number), str(number))
+            tree = host.checkout_target().tree
+            if backend is container:
+                assert (tree / "new").read_text() == f"/srv/trees/default/{SESSION}\n"
+                assert (tree / "new").stat().st_uid == UID
+    assert git(host.root / "app", "log", "--format=%s") == "first"
+
+
+async def test_the_path_of_the_shared_objects_is_never_written_through_a_link(host: Host) -> None:
+    repository(host.root / "app")
+    based = await host.with_base(project())
+    tree = await host.check_out(based)
+    info, outside = tree / ".git" / "objects" / "info", host.data / "outside"
+    objects = (info / "alternates").read_text()
+    (info / "alternates").write_text("/moved\n/of/the/agent\n")
+    await host.check_out(based)
+    assert (info / "alternates").read_text() == f"{objects}/of/the/agent\n"
+    outside.write_text("untouched")
+    (info / "alternates").unlink()
+    (info / "alternates").symlink_to(outside)
+    await host.check_out(based)
+    assert (info / "alternates").read_text() == objects
+    assert outside.read_text() == "untouched"
+    outside.unlink()
+    info.rename(outside)
+    info.symlink_to(outside)
+    (outside / "alternates").write_text("untouched\n")
+    await host.check_out(based)
+    assert (outside / "alternates").read_text() == "untouched\n"
 
 
 async def test_shared_objects_are_read_only(host: Host) -> None:

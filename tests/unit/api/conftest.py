@@ -1,6 +1,6 @@
 """Fixtures: the api on in-memory fakes, and clients of it (official SDK and plain HTTP) that need no socket."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx2
@@ -53,6 +53,7 @@ class Api:
     backend: Backend = field(
         default_factory=lambda: Backend(name="sandbox", network=Network("open"), can_limit_network=True)
     )
+    other_backends: Sequence[Backend] = ()
 
     def __post_init__(self) -> None:
         self.notifier = FakeNotifier(self.world)
@@ -77,7 +78,7 @@ class Api:
                 files=self.world.files,
                 recordings=self.recordings,
                 max_file_bytes=200_000,
-                backend=self.backend,
+                backends=[self.backend, *self.other_backends],
                 harnesses=frozenset({"native", "claude", "shell"}),
                 transcripts=registry.load_transcripts,
                 prewarmed_harnesses=frozenset({"claude"}),

@@ -160,6 +160,9 @@ class FakeReads(
             raise NotFound("environment", environment_id)
         return record
 
+    async def count_workers_by_backend(self) -> Mapping[str, int]:
+        return {"sandbox": 2}
+
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return _page(list(self._world.environments.values()), principal, page)
 
@@ -456,6 +459,7 @@ class FakeUnit(
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
         deployment_id: str | None = None,
+        backend: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -482,6 +486,7 @@ class FakeUnit(
             audience=audience,
             ends_when_done=ends_when_done,
             deployment_id=deployment_id,
+            backend=backend,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -7,9 +7,13 @@ import pytest
 from footplate.domain.agents.environment_config import (
     Backend,
     EnvironmentConfig,
+    check_shell_mode,
     check_supported,
+    find_missing_backend,
     load_environment_config,
+    resolve_backend,
     resolve_network,
+    select_backend,
 )
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
@@ -81,3 +85,43 @@ def test_a_stored_config_is_read_back() -> None:
     networking: JsonObject = {"type": "limited", "allowed_hosts": ["a.com"], "allow_package_managers": True}
     config = load_environment_config({"networking": networking, "packages": {"pip": ["x==1"], "apt": []}})
     assert config == EnvironmentConfig(limited=True, hosts=("a.com",), registries=True, packages={"pip": ("x==1",)})
+
+
+@pytest.mark.requirement("K6")
+@pytest.mark.requirement("R5")
+@pytest.mark.parametrize(
+    ("backend", "shell_mode", "default", "expected"),
+    [
+        ("", "", "sandbox", "sandbox"),
+        ("docker", "", "sandbox", "docker"),
+        ("", "container", "sandbox", "docker"),
+        ("unsandboxed", "container", "sandbox", "docker"),
+        ("docker", "host", "unsandboxed", "sandbox"),
+        ("", "host", "docker", "sandbox"),
+        ("sandbox", "host", "unsandboxed", "sandbox"),
+        ("", "host", "unsandboxed", "unsandboxed"),
+        ("unsandboxed", "host", "sandbox", "unsandboxed"),
+    ],
+)
+def test_the_shell_mode_never_escapes_the_sandbox(backend: str, shell_mode: str, default: str, expected: str) -> None:
+    assert resolve_backend(EnvironmentConfig(backend=backend, shell_mode=shell_mode), default) == expected
+
+
+@pytest.mark.requirement("K6")
+def test_only_backends_that_the_operator_lists_are_selected() -> None:
+    assert select_backend(EnvironmentConfig(), [SANDBOX, CONTAINERS]) is SANDBOX
+    assert select_backend(EnvironmentConfig(backend="docker"), [SANDBOX, CONTAINERS]) is CONTAINERS
+    with pytest.raises(InvalidRequest, match="'unsandboxed' is not one of the backends"):
+        select_backend(EnvironmentConfig(backend="unsandboxed"), [SANDBOX, CONTAINERS])
+    assert find_missing_backend(EnvironmentConfig(shell_mode="container"), ["sandbox"]) == "docker"
+    assert find_missing_backend(EnvironmentConfig(shell_mode="container"), ["sandbox", "docker"]) is None
+
+
+@pytest.mark.requirement("R5")
+def test_a_shell_mode_without_a_backend_is_refused() -> None:
+    check_shell_mode(None, [SANDBOX])
+    check_shell_mode("host", [BARE])
+    check_shell_mode("container", [SANDBOX, CONTAINERS])
+    for mode, backends in (("container", [SANDBOX]), ("host", [CONTAINERS])):
+        with pytest.raises(InvalidRequest, match="is possible with none of the backends"):
+            check_shell_mode(mode, backends)

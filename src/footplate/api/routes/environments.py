@@ -27,7 +27,7 @@ router = create_router("/v1/environments", "environments")
 @router.post("", response_model=response_models.Environment, openapi_extra=describe_request(body=EnvironmentCreate))
 async def create_environment(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentCreate)
-    config = environments.build_config(body.config, get_services(request).backend)
+    config = environments.build_config(body.config, get_services(request).backends)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         record = await unit.create_environment(
@@ -71,11 +71,11 @@ async def retrieve_environment(request: Request, environment_id: str, principal:
 )
 async def update_environment(request: Request, environment_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, EnvironmentUpdate)
-    backend = get_services(request).backend
+    backends = get_services(request).backends
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         record = await unit.update_environment(
-            principal, environment_id, environments.make_environment_update(body, backend)
+            principal, environment_id, environments.make_environment_update(body, backends)
         )
         return environments.serialize_environment(record), None
 

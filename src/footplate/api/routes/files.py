@@ -22,6 +22,7 @@ from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files_and_resources import MAX_IDS, ListFiles
 from footplate.api.wire.json_responses import json_response, list_response
 from footplate.domain import ids
+from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
@@ -160,9 +161,10 @@ async def delete_file(request: Request, file_id: str, principal: Caller) -> Resp
 
 async def check_input_references(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
     """Raises `NotFound` for a file that the organisation does not have, and `InvalidRequest` for a directory that the
-    caller may not name.
+    caller may not name, or a shell mode that the server does not have.
     """
     for entry in inputs:
+        check_shell_mode(entry.overrides.get("shell_mode"), services.backends, field_name="overrides.shell_mode")
         services.named_roots.check_context(principal.organisation, entry.context)
     file_ids = [file_id for entry in inputs for file_id in _referenced_file_ids(entry.body.get("content"))]
     for file_id in dict.fromkeys(file_ids):

@@ -2,7 +2,7 @@
 backend cannot enforce is rejected with an error that names the setting.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -22,7 +22,7 @@ from footplate.api.wire.request_base import (
 )
 from footplate.domain.agents import environment_config
 from footplate.domain.agents.agents_and_config import EnvironmentRecord
-from footplate.domain.agents.environment_config import PACKAGE_MANAGERS, Backend
+from footplate.domain.agents.environment_config import PACKAGE_MANAGERS, Backend, BackendName
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.command_network_access import AllowedHost
 
@@ -76,6 +76,10 @@ class CloudConfig(Body):
     image: Annotated[str, StringConstraints(max_length=256)] | None = None
     """`image` and `setup` are Footplate extensions. An empty `image` selects the operator's image."""
     setup: Annotated[Text, StringConstraints(max_length=65_536)] | None = None
+    backend: Annotated[
+        BackendName | Literal[""] | None,
+        Field(description="Where commands run. Empty: the operator's default. A Footplate extension."),
+    ] = None
 
 
 class SelfHostedConfig(Body):
@@ -126,7 +130,10 @@ class EnvironmentUpdate(Body):
 
 
 def build_config(
-    config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, previous: JsonObject | None = None
+    config: CloudConfig | SelfHostedConfig | None,
+    backends: Sequence[Backend],
+    *,
+    previous: JsonObject | None = None,
 ) -> JsonObject:
     """Returns a configuration with every field that clients expect. Omitted fields keep their previous values.
 
@@ -139,11 +146,21 @@ def build_config(
         "networking": _build_networking(requested.networking, previous.get("networking")),
         "packages": _build_packages(requested.packages) if requested.packages or not previous else previous["packages"],
     }
-    for name, value in (("image", requested.image), ("setup", requested.setup)):
+    for name, value in (("image", requested.image), ("setup", requested.setup), ("backend", requested.backend)):
         if effective := previous.get(name) if value is None else value:
             built[name] = effective  # Footplate extensions are shown only if they are set
-    environment_config.check_supported(environment_config.load_environment_config(built), backend)
+    check_stored_config(built, backends)
     return built
+
+
+def check_stored_config(stored: JsonObject, backends: Sequence[Backend], *, field_name: str = "config.backend") -> None:
+    """Raises `InvalidRequest` for a backend that the operator does not offer, and for settings that the backend cannot
+    enforce.
+    """
+    config = environment_config.load_environment_config(stored)
+    environment_config.check_supported(
+        config, environment_config.select_backend(config, backends, field_name=field_name)
+    )
 
 
 def _build_networking(requested: Networking | None, previous: Json) -> JsonObject:
@@ -163,11 +180,11 @@ def _build_packages(requested: Packages | None) -> JsonObject:
 
 
 def make_environment_update(
-    body: EnvironmentUpdate, backend: Backend
+    body: EnvironmentUpdate, backends: Sequence[Backend]
 ) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
     def change(record: EnvironmentRecord) -> EnvironmentRecord:
         patch = {key: value or None for key, value in (body.metadata or {}).items()}
-        config = record.config if body.config is None else build_config(body.config, backend, previous=record.config)
+        config = record.config if body.config is None else build_config(body.config, backends, previous=record.config)
         return replace(
             record,
             name=body.name or record.name,

@@ -111,6 +111,7 @@ class Definition(ResponseModel):
     model_parameters: dict[str, JsonValue] | None = None
     permissions: PermissionsAnswer | None = None
     server_toolsets: list[ServerToolsetResponse] | None = None
+    shell_mode: Literal["host", "container"] | None = None
 
 
 class Dated(ResponseModel):
@@ -125,6 +126,13 @@ class Agent(Definition, Dated):
 
 class SessionAgent(Definition):
     """The agent as it was when the session was created, including overrides."""
+
+
+class Backend(ResponseModel):
+    type: Literal["backend"]
+    name: str
+    is_default: Annotated[bool, Field(description="Whether sessions that choose no backend run on it.")]
+    workers: Annotated[int, Field(description="Running workers that offer it.")]
 
 
 class Environment(Dated):
@@ -216,6 +224,9 @@ class Session(Dated):
     type: Literal["session"]
     agent: SessionAgent
     environment_id: str
+    backend: Annotated[
+        str | None, Field(description="The backend that was chosen for it. Null: the operator's default.")
+    ] = None
     status: Literal["idle", "running", "rescheduling", "terminated"]
     activity: SessionActivity
     title: str | None

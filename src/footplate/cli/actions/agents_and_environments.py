@@ -7,7 +7,7 @@ from footplate.cli import defaults
 from footplate.cli.connection import run_with_client
 from footplate.cli.render import resource_tables, terminal_io
 from footplate.cli.render.terminal_io import print_json
-from footplate.client import Agent, AsyncFootplate, Environment
+from footplate.client import Agent, AsyncFootplate, Backend, Environment
 
 T = TypeVar("T")
 
@@ -78,9 +78,23 @@ def show_environment(environment_id: str, *, as_json: bool, profile: str | None)
         resource_tables.print_environment(environment)
 
 
-def create_environment(name: str, *, description: str | None, as_json: bool, profile: str | None) -> None:
+def list_backends(*, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> list[Backend]:
+        return [backend async for backend in client.environments.backends()]
+
+    found = _request(work, profile, as_json=as_json)
+    if as_json:
+        print_json([backend.wire() for backend in found])
+    else:
+        resource_tables.print_backends(found)
+
+
+def create_environment(
+    name: str, *, description: str | None, backend: str | None, as_json: bool, profile: str | None
+) -> None:
     async def work(client: AsyncFootplate) -> Environment:
-        return await client.environments.create(name=name, description=description, config={"type": "cloud"})
+        config = {"type": "cloud", **({"backend": backend} if backend else {})}
+        return await client.environments.create(name=name, description=description, config=config)
 
     _print_id(_request(work, profile, as_json=as_json), as_json=as_json)
 

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from footplate.cli.profile import dev_server
 from footplate.config import Settings
+from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.errors import FootplateError
 from footplate.stack.temporal_connection import connect_temporal
 
@@ -175,15 +176,22 @@ async def check_namespaces(_settings: Settings) -> Finding:
 
 
 async def check_environment(settings: Settings) -> Finding:
+    """Checks all backends that a worker with these settings offers."""
+    found = [await _check_backend(settings, name) for name in settings.backend_names]
+    worst = max(found, key=lambda finding: ("ok", "warning", "failed").index(finding.state))
+    return replace(worst, detail="; ".join(finding.detail for finding in found))
+
+
+async def _check_backend(settings: Settings, backend: BackendName) -> Finding:
     """Creates a sandbox or a container, as a worker does at startup."""
     from footplate.environments.sandbox import probe
     from footplate.wiring.environment_backend import find_docker, find_sandbox
 
     name = "Environment"
-    if settings.environment == "unsandboxed":
+    if backend == "unsandboxed":
         fix = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
         return Finding(name, "warning", "unsandboxed: agents have all permissions of the worker's user", fix)
-    if settings.environment == "docker":
+    if backend == "docker":
         from footplate.environments.docker.engine_api import NoContainer
 
         try:
@@ -220,7 +228,7 @@ async def check_leftovers(settings: Settings) -> Finding:
         unknown = None
     of_sessions = "unknown, because the database does not respond" if unknown is None else str(unknown)
     containers: int | None = 0
-    if settings.environment == "docker":
+    if "docker" in settings.backend_names:
         try:
             containers = await count_abandoned_containers(settings)
         except FootplateError:

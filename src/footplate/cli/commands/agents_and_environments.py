@@ -97,13 +97,24 @@ def show_environment(
 def create_environment(
     name: Annotated[str, typer.Option(metavar="NAME", help="Unique name of the environment.")],
     description: Annotated[str | None, typer.Option(metavar="TEXT", help="Description.")] = None,
+    backend: options.Backend = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Create an environment of the type that the server is configured for, and print its ID."""
+    """Create an environment, and print its ID."""
     from footplate.cli.actions import agents_and_environments
 
-    agents_and_environments.create_environment(name, description=description, as_json=as_json, profile=profile)
+    agents_and_environments.create_environment(
+        name, description=description, backend=backend, as_json=as_json, profile=profile
+    )
+
+
+@environments.command("backends")
+def list_backends(as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """List where commands can run, and how many running workers offer it."""
+    from footplate.cli.actions import agents_and_environments
+
+    agents_and_environments.list_backends(as_json=as_json, profile=profile)
 
 
 @environments.command("rm")

@@ -145,6 +145,8 @@ def build_run_request(
             "The directory, projects, tools and harness of a session cannot be changed. "
             "Omit these options, or omit --session and --fork-at."
         )
+    if (session or fork_at) and fields.get("backend"):
+        raise typer.BadParameter("The backend of a session cannot be changed. For one run, use --shell-mode.")
     if projects and (directory or scratch):
         raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
     if include_uncommitted and not projects:

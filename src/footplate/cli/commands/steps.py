@@ -116,6 +116,7 @@ def add(
     file: session_options.Files = None,
     inline: session_options.Inline = None,
     url: session_options.Urls = None,
+    shell_mode: options.ShellModeOption = None,
     before: Before = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -135,6 +136,8 @@ def add(
     attachments = session_options.build_attachments(file, inline, url)
     if attachments and prompt is None:
         raise typer.BadParameter("--file, --inline and --url require --prompt.")
+    if shell_mode is not None and shell is None and prompt is None:
+        raise typer.BadParameter("--shell-mode requires --shell or --prompt.")
     (kind, text), *_ = texts.items()
     sent = {
         "message": message,
@@ -146,6 +149,8 @@ def add(
         "timeout_seconds": timeout,
         "ends_session": ends_session,
         "terminal": terminal,
+        **({"shell_mode": shell_mode} if shell is not None else {}),
+        **({"overrides": {"shell_mode": shell_mode}} if prompt is not None and shell_mode else {}),
     }
     step = {"kind": kind, TEXT_FIELDS[kind]: text, **{key: value for key, value in sent.items() if value is not None}}
     actions.add_step(session, step, attachments, before=before, as_json=as_json, profile=profile)
@@ -313,6 +318,7 @@ def run_pipeline(
     ] = None,
     agent: session_options.Agent = None,
     environment: session_options.Environment = None,
+    backend: options.Backend = None,
     model: session_options.Model = None,
     harness: session_options.Harness = None,
     system: session_options.System = None,
@@ -341,13 +347,14 @@ def run_pipeline(
     """
     from footplate.cli.actions import pipelines as actions
 
-    if session and (agent or environment or model or system or title):
+    if session and (agent or environment or backend or model or system or title):
         raise typer.BadParameter("A session that exists keeps its agent, model and title. Omit these options.")
     request = session_options.build_run_request(
         session=session,
         background=detach,
         agent=agent,
         environment=environment,
+        backend=backend,
         model=model,
         harness=harness,
         system=system,

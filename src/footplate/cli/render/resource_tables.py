@@ -13,6 +13,7 @@ from footplate.client import (
     Agent,
     Approval,
     AuditEntry,
+    Backend,
     Environment,
     File,
     Limit,
@@ -72,6 +73,13 @@ def print_environments(found: Sequence[Environment]) -> None:
     print_rows(["ID", "AGE", "NAME"], rows)
 
 
+def print_backends(found: Sequence[Backend]) -> None:
+    rows: list[list[Cell]] = [
+        [UntrustedText(each.name), str(each.workers), "default" if each.is_default else ""] for each in found
+    ]
+    print_rows(["BACKEND", "WORKERS", ""], rows)
+
+
 def print_environment(detail: Environment) -> None:
     print_details(
         {
@@ -79,6 +87,7 @@ def print_environment(detail: Environment) -> None:
             "name": UntrustedText(detail.name, " · archived" if detail.archived_at else ""),
             "about": UntrustedText(detail.description or ""),
             "kind": UntrustedText(str(detail.config.get("type", ""))),
+            "backend": UntrustedText(str(detail.config.get("backend", ""))),
             "created": value_formatting.format_time(detail.created_at),
             "updated": value_formatting.format_time(detail.updated_at),
         }

@@ -39,6 +39,7 @@ _STALL_REASONS: Final = {
     "worker_lost": "its worker was lost, and no other worker has taken over yet",
     _TURN_LIMIT: "the limit on concurrent turns is reached",
     "author_disabled": "the author of its next message is disabled",
+    "no_backend": "no running worker offers the backend of its next turn",
 }
 _CHECK_SERVER: Final = "Check the server: footplate doctor"
 _STALL_REMEDIES: Final = {
@@ -46,6 +47,7 @@ _STALL_REMEDIES: Final = {
     "worker_lost": _CHECK_SERVER,
     _TURN_LIMIT: "See all limits: footplate limits",
     "author_disabled": "Hand over the work: footplate members disable AUTHOR --hand-over-to MEMBER",
+    "no_backend": "See what workers offer: footplate environments backends",
 }
 _CHILD_MARK: Final = "└"
 _PARENT_CHARACTERS: Final = 6
@@ -141,6 +143,7 @@ def print_session(overview: SessionOverview) -> None:
             "harness": UntrustedText(agent.harness or "the server's default"),
             "conversation": UntrustedText(detail.conversation_id or ""),
             "environment": detail.environment_id,
+            "backend": UntrustedText(detail.backend or ""),
             "directory": UntrustedText(str(detail.context.get("directory", ""))),
             **_project_details(detail, projects),
             "created": value_formatting.format_time(detail.created_at),
@@ -169,7 +172,7 @@ def print_session(overview: SessionOverview) -> None:
         terminal_io.out().print("\nSessions that it has started, newest first:")
         print_sessions(overview.children, projects, are_children=True)
     reason = _stall_reason(detail)
-    if reason == "author_disabled":
+    if reason in {"author_disabled", "no_backend"}:
         print_note(_STALL_REMEDIES[reason])
     if overview.pending:
         console = terminal_io.out()

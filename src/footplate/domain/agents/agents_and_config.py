@@ -5,11 +5,13 @@ stored with the turn, so the configuration of a past turn is known even after th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from footplate.domain.agents import environment_config
 from footplate.domain.agents import mcp_servers as mcp
+from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.agents.mcp_servers import McpServer
 from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.policy.permissions import TOOL_NAMES
@@ -98,6 +100,8 @@ class ResolvedConfig:
     agent_version: int = 0
     environment: JsonObject = field(default_factory=dict)
     """The configuration of the session's environment at the time when the session was created."""
+    shell_mode: str | None = None
+    """`host` or `container`: where the turn's commands run. None: as the session's backend does."""
     mode: str = "interactive"
     max_retries: int | None = None
     """How often the turn is retried after a temporary failure. None: the server's default."""
@@ -113,6 +117,12 @@ class ResolvedConfig:
     policies: Mapping[str, str] = field(default_factory=dict)
     """The permission policies of the agent's toolsets: `always_allow` or `always_ask` for each tool, keyed by the
     rule that matches the tool."""
+
+    @property
+    def environment_config(self) -> EnvironmentConfig:
+        """The configuration of the turn's environment."""
+        config = environment_config.load_environment_config(self.environment)
+        return replace(config, shell_mode=self.shell_mode or "")
 
 
 def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -142,6 +152,7 @@ def resolve_config(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, 
         ),
         permissions=as_object(merged.get("permissions")),
         policies=_collect_policies(merged.get("tools"), merged.get(mcp.SERVER_TOOLSETS)),
+        shell_mode=_optional_text(merged.get("shell_mode")),
     )
 
 
@@ -162,6 +173,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         agent_id=str(stored.get("agent_id") or ""),
         agent_version=_integer(stored.get("agent_version"), 0),
         environment=as_object(stored.get("environment")),
+        shell_mode=_optional_text(stored.get("shell_mode")),
         mode=str(stored.get("mode") or "interactive"),
         max_retries=_optional_integer(stored.get("max_retries")),
         retry_delay_seconds=_optional_number(stored.get("retry_delay_seconds")),
@@ -340,6 +352,10 @@ def _is_enabled(toolset: Mapping[str, Json], name: str) -> bool:
 
 def _texts(value: Json) -> dict[str, str]:
     return {name: str(text) for name, text in as_object(value).items()}
+
+
+def _optional_text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _integer(value: Json, default: int) -> int:

@@ -6,9 +6,9 @@ configurations. The worker checks them again, in case the operator has changed t
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, as_object
@@ -23,6 +23,8 @@ _INSTALL: Final[Mapping[str, Callable[[str], str]]] = {
     "pip": lambda names: f"pip install {names}",
 }
 PACKAGE_MANAGERS: Final = tuple(_INSTALL)
+BackendName = Literal["sandbox", "docker", "unsandboxed"]
+ShellMode = Literal["host", "container"]
 _PACKAGE: Final = re.compile(r"[^\s-]\S*")
 """A package name, with a version or a URL if its manager understands that, but not a command-line option."""
 
@@ -41,6 +43,10 @@ class EnvironmentConfig:
     """The image that commands run in. Empty: the operator's default."""
     setup: str = ""
     """A script that prepares the image. It runs once for each combination of image, packages and script."""
+    backend: str = ""
+    """The backend that the session chose. Empty: the operator's default."""
+    shell_mode: str = ""
+    """Whether the turn's commands run on the host or in a container. Empty: as the backend does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,47 @@ def load_environment_config(stored: Mapping[str, Json]) -> EnvironmentConfig:
         packages={manager: names for manager, names in requested.items() if names},
         image=str(stored.get("image") or ""),
         setup=str(stored.get("setup") or ""),
+        backend=str(stored.get("backend") or ""),
     )
+
+
+def resolve_backend(config: EnvironmentConfig, default: str) -> str:
+    """Return the name of the backend that runs the commands. `default` is the operator's default backend.
+
+    `host` never selects `unsandboxed` for a session with another backend, so a turn cannot leave the sandbox.
+    """
+    backend = config.backend or default
+    if config.shell_mode == "container":
+        return "docker"
+    return "sandbox" if config.shell_mode == "host" and backend == "docker" else backend
+
+
+def find_missing_backend(config: EnvironmentConfig, offered: Sequence[str]) -> str | None:
+    """Return the backend that the configuration needs, or None if it is offered. The first one offered is the
+    default.
+    """
+    backend = resolve_backend(config, offered[0])
+    return None if backend in offered else backend
+
+
+def select_backend(
+    config: EnvironmentConfig, backends: Sequence[Backend], *, field_name: str = "config.backend"
+) -> Backend:
+    """Return the backend that the configuration selects; the first one is the default. Raise `InvalidRequest` if the
+    operator does not allow it.
+    """
+    name = resolve_backend(config, backends[0].name)
+    for backend in backends:
+        if backend.name == name:
+            return backend
+    raise _backend_refusal(field_name, f"{name!r} is not one of", backends)
+
+
+def check_shell_mode(shell_mode: Json, backends: Sequence[Backend], *, field_name: str = "shell_mode") -> None:
+    """Raise `InvalidRequest` if the operator allows no backend for this shell mode."""
+    names = [backend.name for backend in backends]
+    if (shell_mode == "container" and "docker" not in names) or (shell_mode == "host" and names == ["docker"]):
+        raise _backend_refusal(field_name, f"{shell_mode!r} is possible with none of", backends)
 
 
 def check_supported(config: EnvironmentConfig, backend: Backend) -> None:
@@ -149,6 +195,15 @@ def _host_refusal(backend: Backend) -> str:
 def _refusal(field_name: str, reason: str) -> InvalidRequest:
     help_text = "Remove it, or ask the operator what FOOTPLATE_ENVIRONMENT and the related settings allow."
     return InvalidRequest(f"{field_name}: {reason}", field=field_name, help_text=help_text)
+
+
+def _backend_refusal(field_name: str, reason: str, backends: Sequence[Backend]) -> InvalidRequest:
+    names = ", ".join(f"`{backend.name}`" for backend in backends)
+    return InvalidRequest(
+        f"{field_name}: {reason} the backends of this server, which are {names}",
+        field=field_name,
+        help_text="Omit it, or ask the operator to add the backend to FOOTPLATE_BACKENDS.",
+    )
 
 
 def _texts(value: Json) -> tuple[str, ...]:

@@ -258,6 +258,9 @@ class Reads(
 
     async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]: ...
+    async def count_workers_by_backend(self) -> Mapping[str, int]:
+        """Return how many running workers offer each backend. One without workers may be absent."""
+
     async def check_session_visible(self, principal: Principal, session_id: str) -> None:
         """Raise `NotFound` if the session does not exist or the principal cannot see it."""
 
@@ -350,6 +353,7 @@ class UnitOfWork(
         audience: Audience = EVERYONE,
         ends_when_done: bool = False,
         deployment_id: str | None = None,
+        backend: str | None = None,
     ) -> tuple[Session, AcceptedInputs]: ...
     async def import_session(
         self,

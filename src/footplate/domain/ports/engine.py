@@ -104,6 +104,8 @@ class NothingToClaim:
     """Seconds until the next step may run again after a failure."""
     to_wake: Sequence[SessionToWake] = ()
     """As for `FinishedTurn`: the last steps of the session were skipped, so it has ended."""
+    needs_backend: str | None = None
+    """The next turn needs this backend, which the worker does not offer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +348,9 @@ class CheckoutTarget:
     additional_directory: Path
     """The parent directory of the additional projects."""
     additional_inside_path: str
-    objects_inside_path: str | None
-    """The directory inside the environment that has the mirrors' git objects, by project. None: the same paths as
-    outside."""
+    objects_inside_path: str | Callable[[Path], str] | None
+    """The directory inside the environment that has the mirrors' git objects, by project. Or a function that returns
+    the path inside for a path on this machine. None: the same paths as outside."""
     owner: tuple[int, int]
     """The user id and group id that own the files."""
 

@@ -37,6 +37,8 @@ class ActivityFacts:
     holder_alive: bool | None
     """Whether the worker that holds the session has a valid lease. None: no worker holds it."""
     any_worker_alive: bool
+    lacks_backend: bool = False
+    """Whether no running worker offers the backend of the next turn."""
     author_disabled: bool = False
     """Whether the next message has to wait because its author is disabled."""
     is_paused: bool = False
@@ -52,6 +54,8 @@ def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - 
     has_work = facts.status is not SessionStatus.IDLE or facts.has_input
     if has_work and not facts.any_worker_alive:
         return Activity(ActivityState.STALLED, StallReason.NO_WORKER)
+    if has_work and facts.lacks_backend and not facts.holder_alive:
+        return Activity(ActivityState.STALLED, StallReason.NO_BACKEND)
     if facts.status is SessionStatus.RUNNING and facts.holder_alive is False:
         return Activity(ActivityState.STALLED, StallReason.WORKER_LOST)
     if facts.needs_approval:

@@ -63,6 +63,8 @@ class StallReason(StrEnum):
     """The limit on concurrent turns is reached."""
     SESSIONS = "sessions"
     """The turn waits for child sessions, which continue it by themselves."""
+    NO_BACKEND = "no_backend"
+    """No running worker offers the backend of the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class Session:
     parent_id: str | None = None
     """The session that started it."""
     deployment_id: str | None = None
+    backend: str | None = None
+    """The backend that was chosen for the session. None: the operator's default."""
     """The deployment whose run created it."""
     conversation_id: str | None = None
     """The harness's own id of the conversation. None: it has none, or no turn has run."""

@@ -20,7 +20,7 @@ from temporalio.service import RPCError
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.engine import Chore, SweepStore, Waker
 from footplate.engine.temporal.workflows import PREPARE, RUN_TURN, SWEEP, SessionRef
-from footplate.engine.turn.runner import RetryTurn, TurnEnded, TurnRunner
+from footplate.engine.turn.runner import MoveTurn, RetryTurn, TurnEnded, TurnRunner
 from footplate.engine.wake_sessions import wake_overdue_sessions
 
 log = structlog.get_logger(__name__)
@@ -32,24 +32,38 @@ IMMEDIATELY: Final = timedelta(milliseconds=10)
 
 
 class TurnActivities:
-    def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float, drain: float = 0.0) -> None:
-        """`drain`: seconds that a turn may go on while the worker stops."""
+    def __init__(
+        self, runner: TurnRunner, *, heartbeat_timeout: float, drain: float = 0.0, max_turns: int | None = None
+    ) -> None:
+        """`drain`: seconds that a turn may go on while the worker stops. `max_turns`: of all task queues together, if
+        there are several; the SDK limits each one.
+        """
         self._runner = runner
         self._interval = heartbeat_timeout / 4
         self._drain = drain
+        self._max_turns = max_turns
+        self._turn_count = 0
 
     @activity.defn(name=RUN_TURN)
-    async def run_turn(self, session: SessionRef) -> bool:
-        """Claim the session's next turn and run it to its end. Returns True if there is another turn to run."""
-        with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
-            return await self._run_turn(session)
+    async def run_turn(self, session: SessionRef) -> bool | str:
+        """Claim the session's next turn and run it to its end. Returns True if there is another turn to run, or the
+        backend that the turn needs if this worker does not offer it.
+        """
+        if self._max_turns is not None and self._turn_count >= self._max_turns:
+            raise retryable_error("This worker runs as many turns as it may; another worker starts the turn.", "busy")
+        self._turn_count += 1
+        try:
+            with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
+                return await self._run_turn(session)
+        finally:
+            self._turn_count -= 1
 
     @activity.defn(name=PREPARE)
     async def prepare(self, session: SessionRef) -> None:
         """Start to prepare the session in the background."""
         self._runner.prepare(session.organisation, session.session_id)
 
-    async def _run_turn(self, session: SessionRef) -> bool:
+    async def _run_turn(self, session: SessionRef) -> bool | str:
         await _check_task_is_current()
         async with heartbeat(self._interval):
             try:
@@ -61,9 +75,9 @@ class TurnActivities:
                 raise retryable_error(error.message, error.code) from error
         if isinstance(result, RetryTurn):
             raise retryable_error(result.reason, "try_again", after=timedelta(seconds=result.delay))
-        return result.has_more
+        return result.backend if isinstance(result, MoveTurn) else result.has_more
 
-    async def _run_to_end(self, session: SessionRef) -> TurnEnded | RetryTurn:
+    async def _run_to_end(self, session: SessionRef) -> TurnEnded | RetryTurn | MoveTurn:
         """Runs the turn until it ends or this worker stops, even if Temporal cancels the activity.
 
         Temporal cancels an activity that it does not know, for example after it has lost its state or was restored from
@@ -86,7 +100,7 @@ class TurnActivities:
             stopping.cancel()
         return turn.result()
 
-    async def _cancel_after_drain(self, turn: "asyncio.Task[TurnEnded | RetryTurn]") -> None:
+    async def _cancel_after_drain(self, turn: "asyncio.Task[TurnEnded | RetryTurn | MoveTurn]") -> None:
         await activity.wait_for_worker_shutdown()
         await asyncio.sleep(self._drain)
         turn.cancel()

@@ -14,7 +14,7 @@ from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.deployment_schedules import DeploymentActivities
 from footplate.engine.temporal.sweep_schedule import SweepSchedule
 from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow, webhook_queue
-from footplate.engine.temporal.workflows import DeploymentWorkflow, SessionWorkflow, SweepWorkflow
+from footplate.engine.temporal.workflows import DeploymentWorkflow, SessionWorkflow, SweepWorkflow, backend_queue
 
 log = structlog.get_logger(__name__)
 
@@ -50,17 +50,38 @@ async def run_worker(
         max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
         graceful_shutdown_timeout=timedelta(seconds=settings.drain),
     )
+    turn_workers = [worker, *create_backend_workers(client, settings, turns)]
     async with AsyncExitStack() as exits:
         if webhooks is not None:
             await exits.enter_async_context(create_webhook_worker(client, settings, webhooks))
-        await exits.enter_async_context(worker)
-        log.info("worker ready", action="worker.ready", queue=settings.task_queue)
+        for turn_worker in turn_workers:
+            await exits.enter_async_context(turn_worker)
+        log.info("worker ready", action="worker.ready", queue=settings.task_queue, backends=settings.backend_names)
         repairing = asyncio.create_task(schedule.keep_repaired(), name="sweep-schedule")
         try:
             await stop.wait()
         finally:
             repairing.cancel()
         log.info("worker stopping", action="worker.stopping")
+        await asyncio.gather(*(turn_worker.shutdown() for turn_worker in turn_workers))
+
+
+def create_backend_workers(client: Client, settings: Settings, turns: TurnActivities) -> list[Worker]:
+    """One for each backend that the operator lists: they receive the turns that other workers do not offer the backend
+    for.
+    """
+    return [
+        Worker(
+            client,
+            task_queue=backend_queue(settings.task_queue, backend),
+            activities=[turns.run_turn],
+            max_concurrent_activities=settings.max_turns,
+            max_concurrent_activity_task_polls=1,
+            max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
+            graceful_shutdown_timeout=timedelta(seconds=settings.drain),
+        )
+        for backend in (settings.backend_names if settings.backends else ())
+    ]
 
 
 def create_webhook_worker(client: Client, settings: Settings, webhooks: WebhookActivities) -> Worker:

@@ -17,7 +17,8 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, TimeoutType
+from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 RUN_TURN = "run_turn"
 SWEEP = "sweep"
@@ -25,6 +26,13 @@ FIRE_DEPLOYMENT = "fire_deployment"
 WAKE = "wake"
 PREPARE = "prepare"
 _LOCAL_SWEEP = "local-sweep"
+_BACKEND_WAIT = timedelta(seconds=60)
+"""How long a turn waits for a worker that offers its backend, before any worker checks what the session needs now."""
+
+
+def backend_queue(task_queue: str, backend: str) -> str:
+    """Return the task queue of turns that need a backend which not every worker offers."""
+    return f"{task_queue}-backend-{backend}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,8 @@ class SessionWorkflow:
     def __init__(self) -> None:
         self._woken = False
         self._prewarm_requested = False
+        self._backend: str | None = None
+        """The backend of the session's last turn, if a worker was asked for it that does not offer it."""
 
     @workflow.signal(name=WAKE)
     def wake(self) -> None:
@@ -92,21 +102,37 @@ class SessionWorkflow:
                 await _prepare(SessionRef(session.organisation, session.session_id))
                 continue
             self._woken = False
-            more: bool = await workflow.execute_activity(
-                RUN_TURN,
-                SessionRef(session.organisation, session.session_id),
-                start_to_close_timeout=timedelta(days=7),
-                heartbeat_timeout=timedelta(seconds=session.heartbeat_timeout),
-                retry_policy=_RETRY,
-                priority=Priority(priority_key=session.priority, fairness_key=session.organisation[:64]),
-                result_type=bool,
-            )
+            more = await self._run_turn(session)
             self._woken = self._woken or more
             if session.ends_when_idle and not self._woken:
                 return
             # Only between turns, so that an activity never outlives the run that started it.
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(replace(session, woken=self._woken))
+
+    async def _run_turn(self, session: SessionInput) -> bool:
+        """Run the next turn. Returns True if there is another one, or if this one has to run on another queue."""
+        backend = self._backend
+        try:
+            result: bool | str = await workflow.execute_activity(
+                RUN_TURN,
+                SessionRef(session.organisation, session.session_id),
+                task_queue=None if backend is None else backend_queue(workflow.info().task_queue, backend),
+                schedule_to_start_timeout=None if backend is None else _BACKEND_WAIT,
+                start_to_close_timeout=timedelta(days=7),
+                heartbeat_timeout=timedelta(seconds=session.heartbeat_timeout),
+                retry_policy=_RETRY,
+                priority=Priority(priority_key=session.priority, fairness_key=session.organisation[:64]),
+            )
+        except ActivityError as error:
+            if not isinstance(error.cause, ActivityTimeout) or error.cause.type is not TimeoutType.SCHEDULE_TO_START:
+                raise
+            self._backend = None
+            return True
+        if isinstance(result, str):
+            self._backend = result
+            return True
+        return result
 
 
 async def _prepare(session: SessionRef) -> None:

@@ -95,6 +95,13 @@ class RetryTurn:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class MoveTurn:
+    """The turn has to run on a worker that offers this backend, and has not begun."""
+
+    backend: str
+
+
 _RETRY_AFTER_HANDOVER: Final = RetryTurn(0.01, HandOver().message)
 
 
@@ -142,7 +149,7 @@ class TurnRunner:
     def __init__(self, services: TurnServices) -> None:
         self._services = services
 
-    async def run(self, organisation: str, session_id: str) -> TurnEnded | RetryTurn:
+    async def run(self, organisation: str, session_id: str) -> TurnEnded | RetryTurn | MoveTurn:
         services = self._services
         services.lease.check()
         if services.stopping.is_set():
@@ -156,6 +163,8 @@ class TurnRunner:
         if isinstance(claim, NothingToClaim):
             await live.aclose()
             await wake_sessions(services.waker, claim.to_wake)
+            if claim.needs_backend is not None:
+                return MoveTurn(claim.needs_backend)
             if claim.retry_after is not None:
                 return RetryTurn(
                     claim.retry_after, "The next step is repeated after a failure, and waits for its time."
@@ -307,9 +316,7 @@ class _Turn:
         if self._delivers:
             return True
         can_be_refused = (
-            CONTEXT_KEY in claim.context
-            or environment_config.load_environment_config(claim.config.environment)
-            != environment_config.EnvironmentConfig()
+            CONTEXT_KEY in claim.context or claim.config.environment_config != environment_config.EnvironmentConfig()
         )
         return claim.attempt == 1 and not can_be_refused and isinstance(harness, SupportsLazyEnvironment)
 

@@ -230,20 +230,10 @@ class NamedContainerFactory(Environments):
         projects: Sequence[SessionProject] = (),
         files: SessionFiles = NO_FILES,
     ) -> OpenEnvironment:
-        if projects:
-            raise InvalidRequest(
-                "A session with projects cannot run in a named container, because the shared git objects are not "
-                "mounted there.",
-                field="project_ids",
-                help_text="Ask the operator to set FOOTPLATE_DOCKER_IMAGE, so that each turn gets its own container.",
-            )
         del models  # a turn's sockets cannot be mounted into a container that already runs
         settings, host = self._settings, self._host
         check_supported(config, settings.backend)
-        location = await settings.prepare_location(organisation, session_id, variables)
-        await working_tree_paths.check_out_trees(
-            settings.trees, organisation, session_id, (), files, location, enclosed=True
-        )
+        location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
         async with connect_engine(host.engine) as docker:
             running = await find_container(docker, self._name)
             if running is None or not running["State"]["Running"]:
@@ -252,12 +242,24 @@ class NamedContainerFactory(Environments):
                     help_text="Start it, or set FOOTPLATE_DOCKER_CONTAINER to another container.",
                 )
         path_inside = partial(path_in_container, running["Mounts"], container=self._name)
+        checked_out = await working_tree_paths.check_out_trees(
+            settings.trees,
+            organisation,
+            session_id,
+            projects,
+            files,
+            location,
+            enclosed=False,
+            path_inside=path_inside,
+        )
         view = FilesystemView(
             tree=location.tree,
             state=location.state,
             named=location.named,
             limits=settings.limits,
             root_inside=path_inside(str(location.tree)),
+            trees=checked_out,
+            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
         )
         inside_paths = {
             str(path): path_inside(str(path)) for path in (host.rendezvous_dir, host.runtime.directory.parent)
@@ -286,6 +288,7 @@ class NamedContainerFactory(Environments):
                 "HOME": path_inside(str(location.state / "home")),
                 OUTPUTS_VARIABLE: path_inside(str(location.state / OUTPUTS)),
                 **variables,
+                **working_tree_paths.project_variables(projects, checked_out),
             },
             lease=settings.create_lease(organisation, session_id, variables),
         )

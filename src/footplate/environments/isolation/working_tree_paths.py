@@ -3,7 +3,7 @@ out the session's projects there.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -40,9 +40,10 @@ async def check_out_trees(
     location: SessionLocation,
     *,
     enclosed: bool,
+    path_inside: Callable[[str], str] = str,
 ) -> Sequence[CheckedOutTree]:
     """Restores HOME and checks out the session's projects, the working directory first. With `enclosed`, processes
-    inside see the trees at fixed paths instead of the host's paths.
+    inside see the trees at fixed paths. Otherwise they see them at the host's paths, or where `path_inside` says.
     """
     if trees is not None:
         await trees.restore_home(organisation, session_id, location.state / HOME, location.user, files)
@@ -53,10 +54,10 @@ async def check_out_trees(
     additional_dir = location.state / ADDITIONAL_PROJECTS
     target = CheckoutTarget(
         tree=location.tree,
-        inside_path=WORKSPACE_MOUNT if enclosed else str(location.tree),
+        inside_path=WORKSPACE_MOUNT if enclosed else path_inside(str(location.tree)),
         additional_directory=additional_dir,
-        additional_inside_path=ADDITIONAL_PROJECTS_INSIDE if enclosed else str(additional_dir),
-        objects_inside_path=OBJECTS_INSIDE if enclosed else None,
+        additional_inside_path=ADDITIONAL_PROJECTS_INSIDE if enclosed else path_inside(str(additional_dir)),
+        objects_inside_path=OBJECTS_INSIDE if enclosed else lambda objects: path_inside(str(objects)),
         owner=location.user,
     )
     return await trees.check_out(organisation, session_id, projects, target, files)

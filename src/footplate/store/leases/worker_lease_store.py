@@ -8,15 +8,19 @@ from footplate.store.database import SQL, Database
 
 
 class WorkerLeases:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, backends: Sequence[str] = ()) -> None:
+        """`backends` are those that this worker offers."""
         self._database = database
+        self._backends = list(backends)
 
     async def renew_lease(
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
     ) -> Sequence[HeadState]:
         """Renews the worker's lease. Not retried here: the lease counts from before the statement that succeeded."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(SQL["renew_lease"], worker, host, seconds, list(session_ids), timeout=seconds)
+            rows = await connection.fetch(
+                SQL["renew_lease"], worker, host, seconds, list(session_ids), self._backends, timeout=seconds
+            )
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
 
     async def has_expired(self, worker: str) -> bool:

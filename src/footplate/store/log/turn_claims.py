@@ -13,6 +13,7 @@ from typing import cast
 from footplate.domain import ids
 from footplate.domain.agents import agents_and_config
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.agents.environment_config import find_missing_backend
 from footplate.domain.errors import Unavailable
 from footplate.domain.files.snapshots import SessionFiles
 from footplate.domain.json import JsonObject, as_objects
@@ -45,21 +46,44 @@ from footplate.store.resources.session_outputs import load_outputs
 from footplate.store.row_mapping import Row
 
 
+class _BackendNotOffered(Exception):
+    """The worker does not offer the backend of the turn. Rolls the claim back."""
+
+    def __init__(self, backend: str) -> None:
+        super().__init__(backend)
+        self.backend = backend
+
+
 class Claims:
     """Claims turns. Nearly every claim starts a queued step of an idle session. It therefore uses its own statements
     without a transaction; the query `claim_step` explains why that is safe.
     """
 
     def __init__(
-        self, database: Database, objects: Objects, *, default_harness: str, limits: LimitStore | None = None
+        self,
+        database: Database,
+        objects: Objects,
+        *,
+        default_harness: str,
+        limits: LimitStore | None = None,
+        backends: Sequence[str] = (),
     ) -> None:
+        """`backends` are those that the worker offers, the default first. Empty: the worker does not check them."""
         self._database = database
         self._limits = limits or LimitStore(database)
         self._objects = objects
         self._lineages = ForkHistory(database, ArchiveReader(database, objects))
         self._default_harness = default_harness
+        self._backends = backends
 
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
+        try:
+            return await self._claim(organisation, session_id, worker)
+        except _BackendNotOffered as error:
+            await self._database.fetch("record_missing_backend", session_id, error.backend, worker)
+            return NothingToClaim(needs_backend=error.backend)
+
+    async def _claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
         limits = await self._limits.load(organisation)
         async with self._database.connection() as connection:
             found: Claim | NothingToClaim | None
@@ -166,6 +190,11 @@ class Claims:
         resolved = agents_and_config.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
         return replace(resolved, environment=session["environment"], mode=session["mode"])
 
+    def _check_backend(self, config: ResolvedConfig) -> None:
+        missing = find_missing_backend(config.environment_config, self._backends) if self._backends else None
+        if missing is not None:
+            raise _BackendNotOffered(missing)
+
     async def _find_work(
         self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
     ) -> Claim | NothingToClaim:
@@ -237,6 +266,7 @@ class Claims:
         """
         projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
         config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)
+        self._check_backend(config)
         context = {**step["session_context"], **step["context"]}
         outputs = await load_outputs(connection, session_id, step["outputs"])
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
@@ -298,6 +328,7 @@ class Claims:
 
     async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_for_stored_turn(head, turn)
+        self._check_backend(before.config)
         projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
         outputs = await load_outputs(connection, turn["session_id"], turn["outputs"])
         content = content_blocks(await self._load_input_body(turn)) if turn["definition"] is None else ()

@@ -64,12 +64,12 @@ where id = $1 and organisation = $2 returning *
 delete from environments where id = $1 and organisation = $2 returning id
 
 -- name: insert_session
--- Returns no row if the organisation has no such environment, or has archived it.
+-- Returns no row if the organisation has no such environment, or has archived it. $18 overrides fields of its configuration.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done,
                           deployment_id)
-    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17
+    select $1, $2, $3, $4, $5, e.id, e.config || $18, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17
     from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
     returning *
 ), head as (
@@ -91,6 +91,8 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
        case when h.holder is not null then exists (
            select from workers w where w.id = h.holder and w.lease_until > now()) end as holder_alive,
        exists (select from workers w where w.lease_until > now()) as any_worker_alive,
+       h.needs_backend is not null and not exists (
+           select from workers w where w.lease_until > now() and h.needs_backend = any (w.backends)) as lacks_backend,
        case when h.turn_id is null or h.status = 'idle' then (
            select json_build_object('status', t.status, 'success', t.result -> 'success', 'waits_for_sessions',
                case when t.status = 'awaiting_tool_results' then (
@@ -112,12 +114,15 @@ where s.id = any($1::text[]) and s.organisation = $2
 
 -- name: activity_counts
 -- The sessions that have work, a pending approval or a question, by the columns that determine their activity (see `session`).
-select status, wake, author_disabled, has_open_turn, needs_approval, asks_question, holder_alive, any_worker_alive, count(*) as sessions
+select status, wake, author_disabled, has_open_turn, needs_approval, asks_question, holder_alive, any_worker_alive, lacks_backend,
+       count(*) as sessions
 from (
     select h.status, h.wake, h.waits_for is not null as author_disabled, h.turn_id is not null as has_open_turn, coalesce(asks.needs_approval, false) as needs_approval,
            coalesce(asks.asks_question, false) as asks_question,
            case when h.holder is not null then coalesce(w.lease_until > now(), false) end as holder_alive,
-           exists (select from workers where lease_until > now()) as any_worker_alive
+           exists (select from workers where lease_until > now()) as any_worker_alive,
+           h.needs_backend is not null and not exists (
+               select from workers o where o.lease_until > now() and h.needs_backend = any (o.backends)) as lacks_backend
     from (select session_id from active_sessions union select session_id from approvals where closed_at is null
           union select session_id from session_heads where waits_for is not null) a
     join session_heads h on h.session_id = a.session_id
@@ -126,7 +131,7 @@ from (
                from approvals where closed_at is null group by 1) asks on asks.session_id = h.session_id
 ) facts
 where status not in ('idle', 'terminated') or wake or needs_approval or asks_question or author_disabled
-group by 1, 2, 3, 4, 5, 6, 7, 8
+group by 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 -- name: update_session
 update sessions

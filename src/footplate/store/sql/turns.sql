@@ -48,7 +48,7 @@ with old as (
     for update of h
 )
 update session_heads h
-set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, holder = $3, claimed_at = now()
+set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, needs_backend = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
 returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, h.playing or h.next_steps > 0 as may_start, old.status as old_status,
@@ -114,7 +114,7 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 with head as (
     update session_heads
     set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $13, wake = false, wake_at = null, waits_for = null,
-        deferred = null, holder = $11, next_steps = greatest(next_steps - 1, 0)
+        deferred = null, needs_backend = null, holder = $11, next_steps = greatest(next_steps - 1, 0)
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (

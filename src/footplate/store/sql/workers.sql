@@ -4,8 +4,8 @@
 -- One statement for all turns of a worker. Returns the epochs of its sessions (if one has changed, the worker has lost that
 -- session) and their control positions.
 with lease as (
-    insert into workers (id, host, lease_until)
-    values ($1, $2, clock_timestamp() + $3 * interval '1 second')
+    insert into workers (id, host, lease_until, backends)
+    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5)
     on conflict (id) do update set lease_until = excluded.lease_until
 )
 select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
@@ -41,6 +41,15 @@ where case when h.status = 'idle' then h.wake and h.deferred is null and h.wake_
            and (w.id is null or w.lease_until < now() - $2 * interval '1 second') end
 order by row_number() over (partition by h.organisation, h.priority order by random())
 limit $3
+
+-- name: workers_by_backend
+select backend, count(*) as workers from workers, unnest(backends) backend where lease_until > now() group by 1
+
+-- name: record_missing_backend
+-- The worker $3 has claimed the session and does not offer the backend of its next turn, which it has not begun.
+update session_heads
+set needs_backend = $2, holder = case when holder = $3 and status = 'idle' then null else holder end
+where session_id = $1
 
 -- name: forget_answers
 delete from answers where id in (

@@ -20,6 +20,7 @@ from footplate.api.wire.agent import agents, multiagent
 from footplate.api.wire.agent.server_toolsets import check_installed
 from footplate.api.wire.agent.tools import check_search_available
 from footplate.api.wire.agent_and_environment_queries import NoParameters
+from footplate.api.wire.environments import check_stored_config
 from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.policy import permissions
 from footplate.api.wire.projects import parse_project_choice
@@ -34,6 +35,7 @@ from footplate.api.wire.session.sessions import (
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
+from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
@@ -58,6 +60,10 @@ async def create_session(request: Request, principal: Caller) -> Response:
         (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
     )
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
+    if body.backend is not None:
+        environment = await get_services(request).reads.environment(principal, body.environment_id)
+        stored: JsonObject = {**environment.config, "backend": body.backend}
+        check_stored_config(stored, get_services(request).backends, field_name="backend")
     audience = parse_audience(body.visibility, body.team_id)
     choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
 
@@ -75,6 +81,7 @@ async def create_session(request: Request, principal: Caller) -> Response:
             permissions=permissions.dump_permissions(body.permissions),
             audience=audience,
             ends_when_done=body.ends_when_done,
+            backend=body.backend,
         )
         if resources:
             stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
@@ -109,6 +116,7 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
         check_search_available(choice.tools, available=services.has_search, where="agent.")
         check_installed(choice.server_toolsets, services.toolsets, where="agent.")
         snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
+    check_shell_mode(snapshot.get("shell_mode"), services.backends, field_name="agent.shell_mode")
     return await _embed_subagents(services, principal, snapshot)
 
 

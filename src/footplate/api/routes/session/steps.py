@@ -27,6 +27,7 @@ from footplate.api.wire.session.steps import (
     RetryStep,
     SubmitResult,
 )
+from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input, PlaybackAction, UnitOfWork
 from footplate.domain.sessions import events
@@ -45,6 +46,8 @@ async def add_steps(request: Request, session_id: str, principal: Caller) -> Res
     body, raw = await read_message_body(request, AddSteps)
     definitions = [(step.to_definition(), step.overrides_of_turn) for step in body.steps]
     check_delivery_steps(principal, [definition for definition, _ in definitions])
+    for _, overrides in definitions:
+        check_shell_mode(overrides.get("shell_mode"), get_services(request).backends)
     prompts = [
         Input(type=events.USER_MESSAGE, body={"content": [*content]})
         for definition, _ in definitions

@@ -30,6 +30,7 @@ from footplate.api.wire.request_base import (
     timestamp,
 )
 from footplate.domain.agents.agents_and_config import Agent, fill_default_policies, keep_stored_tools
+from footplate.domain.agents.environment_config import ShellMode
 from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
@@ -43,6 +44,7 @@ EXTENSION_FIELDS: Final = (
     "model_parameters",
     "permissions",
     SERVER_TOOLSETS,
+    "shell_mode",
 )
 """Footplate's own fields. They appear in a definition only if they were set."""
 
@@ -58,6 +60,12 @@ class ModelConfig(Body):
     speed: Literal["standard"] | None = None
     effort: Unsupported = None
     inference_geo: Unsupported = None
+
+
+ShellModeName = Annotated[
+    ShellMode | None,
+    Field(description="Where commands run: on the worker's `host` or in a `container`. Default: as the backend does."),
+]
 
 
 def _model_tag(value: object) -> str:
@@ -98,6 +106,7 @@ class AgentExtensions(Body):
     limits: Limits | None = None
     model_parameters: dict[str, JsonValue] | None = None
     server_toolsets: ServerToolsets | None = None
+    shell_mode: ShellModeName = None
 
 
 class AgentCreate(AgentExtensions):
@@ -148,6 +157,7 @@ class TurnOverrides(Body):
     system: Prompt | None = None
     limits: Limits | None = None
     model_parameters: dict[str, JsonValue] | None = None
+    shell_mode: ShellModeName = None
 
 
 def normalise_definition_fields(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) -> JsonObject:

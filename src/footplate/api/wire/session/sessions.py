@@ -40,6 +40,7 @@ from footplate.api.wire.request_base import (
 from footplate.api.wire.session.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.visibility import TeamId, VisibilityName, parse_audience, serialize_audience
 from footplate.domain.agents.agents_and_config import fill_default_policies, keep_stored_tools
+from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
@@ -70,6 +71,9 @@ InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` is 
 class SessionCreate(Body):
     agent: AgentChoice
     environment_id: Id
+    backend: Annotated[
+        BackendName | None, Field(description="Where commands run. Default: the environment's backend.")
+    ] = None
     title: Title | None = None
     metadata: Metadata = Field(default_factory=dict)
     context: Context | None = None
@@ -176,6 +180,7 @@ def serialize_session(session: Session) -> JsonObject:
         "type": "session",
         "agent": fill_default_policies(session.agent),
         "environment_id": session.environment_id,
+        "backend": session.backend,
         "status": session.status.value,
         "activity": {"state": session.activity.state.value, "reason": session.activity.reason},
         "title": session.title,

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from footplate.api.wire.agent.agents import TurnOverrides, normalise_definition_fields
+from footplate.api.wire.agent.agents import ShellModeName, TurnOverrides, normalise_definition_fields
 from footplate.api.wire.request_base import (
     Body,
     Id,
@@ -157,12 +157,17 @@ class ShellStep(_StepFields):
 
     kind: Literal["shell"]
     command: Command
+    shell_mode: ShellModeName = None
     terminal: Annotated[
         bool, Field(description="Run it on the session's terminal, where people see it and can type.")
     ] = False
 
     def to_definition(self) -> StepDefinition:
         return replace(self._define(StepKind.SHELL), command=self.command, in_terminal=self.terminal)
+
+    @property
+    def overrides_of_turn(self) -> JsonObject:
+        return {} if self.shell_mode is None else {"shell_mode": self.shell_mode}
 
 
 class ExternalStep(_StepFields):

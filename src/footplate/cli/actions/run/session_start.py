@@ -42,6 +42,9 @@ class RunRequest:
     """Continue in a fork of the session at this event instead of the session itself."""
     agent: str | None = None
     environment: str | None = None
+    backend: str | None = None
+    shell_mode: str | None = None
+    """Where the commands run: on the `host` or in a `container`. None: as the backend does."""
     model: str | None = None
     harness: str | None = None
     system: str | None = None
@@ -70,7 +73,7 @@ class RunRequest:
     @property
     def overrides(self) -> dict[str, Any]:
         limits = drop_none(max_iterations=self.max_turns, retry_delay_seconds=self.retry_delay)
-        return drop_none(model=self.model, system=self.system, limits=limits or None)
+        return drop_none(model=self.model, system=self.system, limits=limits or None, shell_mode=self.shell_mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +341,7 @@ async def _create_with_harness(
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,
+        backend=request.backend,
         title=request.title or value_formatting.title_from_prompt(request.prompt),
         context={"directory": directory} if directory else projects.context or None,
         project_ids=projects.ids or None,

@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0047"
-down_revision = "0039"
+down_revision = "0045"
 
 
 def upgrade() -> None:

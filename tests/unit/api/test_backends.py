@@ -1,0 +1,75 @@
+"""A session chooses its backend, and a run the place of its shell, among those that the operator offers."""
+
+import pytest
+
+from footplate.domain.agents.environment_config import Backend
+from footplate.domain.json import JsonObject
+from footplate.domain.network.command_network_access import Network
+
+from .conftest import Api, make_client
+
+DOCKER = Backend(
+    name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1"}), supports_setup=True
+)
+MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": "go"}]}
+
+
+@pytest.mark.requirement("K6")
+async def test_a_session_and_an_environment_choose_an_offered_backend(api: Api) -> None:
+    api.other_backends = [DOCKER]
+    async with make_client(api.build()) as http:
+        listed = (await http.get("/v1/backends")).json()["data"]
+        assert [(each["name"], each["is_default"], each["workers"]) for each in listed] == [
+            ("sandbox", True, 2),
+            ("docker", False, 0),
+        ]
+        agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
+        config: JsonObject = {"type": "cloud", "backend": "docker", "image": "tests:1"}
+        made = (await http.post("/v1/environments", json={"name": "e", "config": config})).json()
+        assert (made["config"]["backend"], made["config"]["image"]) == ("docker", "tests:1")
+        plain = (await http.post("/v1/environments", json={"name": "plain"})).json()
+        assert "backend" not in plain["config"]
+
+        async def create(environment: str, **fields: object) -> JsonObject:
+            body = {"agent": agent, "environment_id": environment, **fields}
+            found: JsonObject = (await http.post("/v1/sessions", json=body)).json()
+            return found.get("error", found)  # type: ignore[return-value]
+
+        assert (await create(plain["id"], backend="docker"))["backend"] == "docker"
+        assert (await create(plain["id"]))["backend"] is None
+        assert (await create(plain["id"], backend="unsandboxed"))["field"] == "backend"
+        assert (await create(plain["id"], backend="moon"))["field"] == "backend"
+        # The sandbox cannot use the image of the environment.
+        assert (await create(made["id"], backend="sandbox"))["field"] == "config.image"
+        path = f"/v1/environments/{made['id']}"
+        refused = await http.post(path, json={"config": {"type": "cloud", "backend": "sandbox"}})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (400, "config.image")
+
+
+@pytest.mark.requirement("R5")
+async def test_a_run_chooses_where_its_shell_is(api: Api) -> None:
+    api.other_backends = [DOCKER]
+    for offers_containers in (True, False):
+        if not offers_containers:
+            api.other_backends = []
+        async with make_client(api.build()) as http:
+            name = f"a{offers_containers}"
+            agent = (await http.post("/v1/agents", json={"name": name, "model": "m"})).json()["id"]
+            environment = (await http.post("/v1/environments", json={"name": name})).json()["id"]
+            override = {"type": "agent_with_overrides", "id": agent, "shell_mode": "container"}
+            body = {"agent": override, "environment_id": environment}
+            created = await http.post("/v1/sessions", json=body)
+            expected = 200 if offers_containers else 400
+            assert created.status_code == expected
+            plain = (await http.post("/v1/sessions", json={**body, "agent": agent})).json()["id"]
+            message = {**MESSAGE, "overrides": {"shell_mode": "container"}}
+            sent = await http.post(f"/v1/sessions/{plain}/events", json={"events": [message]})
+            assert sent.status_code == expected
+            step = {"kind": "shell", "command": "make", "shell_mode": "container"}
+            added = await http.post(f"/v1/sessions/{plain}/steps", json={"steps": [step]})
+            assert added.status_code == expected
+            if offers_containers:
+                assert created.json()["agent"]["shell_mode"] == "container"
+            else:
+                fields = [each.json()["error"]["field"] for each in (created, sent, added)]
+                assert fields == ["agent.shell_mode", "overrides.shell_mode", "shell_mode"]
