@@ -118,6 +118,23 @@ def test_a_list_of_sessions_fits_80_columns(
     assert ("no worker is running" in shown.err) is (state == "stalled")
 
 
+@pytest.mark.parametrize(("columns", "is_wide"), [("100", False), ("140", True)])
+def test_a_list_of_sessions_is_a_table_at_each_width(
+    columns: str, is_wide: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": columns, "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    agent = {"id": "agent_1", "name": "A", "version": 1, "model": {"id": "anthropic:claude-sonnet-4-5"}}
+    found = Session.model_validate(
+        {**SESSION.model_dump(), "id": f"sesn_{'a' * 26}", "agent": agent, "title": "t", "status": "idle"}
+        | {"context": {"directory": "/home/me/a-directory-name"}}
+    )
+    session_tables.print_sessions([found], {})
+    heading, row = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert ("MODEL" in heading, len(row) <= int(columns)) == (is_wide, True)
+
+
+
 def test_children_follow_their_parent_in_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
