@@ -1,7 +1,7 @@
 """Implements `footplate steps`, `play`, `pause` and `next`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from footplate.cli.actions.run.session_start import resolve_session_id
 from footplate.cli.connection import run_with_client
@@ -12,6 +12,20 @@ from footplate.client.response_models import SessionEnd
 
 _MIN_ID_END = 6
 _MAX_MESSAGES = 100
+_OPTIONS: Final = {
+    "name": "--name",
+    "command": "--shell",
+    "content": "--prompt",
+    "instructions": "--external",
+    "into": "--merge",
+    "branch": "--push",
+    "message": "--message",
+    "condition": "--if",
+    "on_failure": "--on-failure",
+    "max_attempts": "--attempts",
+    "timeout_seconds": "--timeout",
+}
+"""The options for the fields of a step."""
 
 
 def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
@@ -39,7 +53,8 @@ def add_step(session: str, step: Mapping[str, Any], *, before: str | None, as_js
         (added,) = await client.steps.add(session_id, [step], before=before_id)
         return added
 
-    added = run_with_client(work, profile=profile, as_json=as_json)
+    options = {f"steps.0.{field}": option for field, option in _OPTIONS.items()}
+    added = run_with_client(work, profile=profile, as_json=as_json, options=options)
     if as_json:
         terminal_io.print_json(added.wire())
     else:
@@ -134,7 +149,7 @@ def _with_step(
     async def work(client: AsyncFootplate, _server: Server) -> Step:
         return await change(client, await _resolve_step(client, await resolve_session_id(client, session), wanted))
 
-    step = run_with_client(work, profile=profile, as_json=as_json)
+    step = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(step.wire())
     elif in_full:

@@ -23,6 +23,7 @@ from footplate.client.steps import Step, TerminalConnection
 
 DETACH_KEY: Final = b"\x1d"
 DETACH_KEY_NAME: Final = "Ctrl-]"
+_INTERRUPT_KEY: Final = b"\x03"
 _CLEAR_SCREEN: Final = b"\x1b[H\x1b[2J\x1b[3J"
 _SEND_SECONDS: Final = 0.03
 """Pause between two messages: the server limits how many a client may send."""
@@ -40,14 +41,16 @@ def can_type() -> bool:
 
 async def follow_terminal(client: AsyncFootplate, session_id: str, step: Step | None, *, write: bool) -> int:
     """Shows the terminal until the user detaches, or until `step` has ended, if it is given."""
-    async with _Keyboard.reading(enabled=write) as keyboard:
+    async with _Keyboard.reading(enabled=can_type(), keeps_keys=write) as keyboard:
         return await _TerminalClient(client, session_id, step, keyboard, write=write).run()
 
 
 class _Keyboard:
     """The keys of the user, and changes of the window's size."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_keys: bool) -> None:
+        """`keeps_keys`: for a user who types. Of one who only watches, all keys but those that leave are dropped."""
+        self._keeps_keys = keeps_keys
         self.is_detached = asyncio.Event()
         self.resized = asyncio.Event()
         self._typed = bytearray()
@@ -55,8 +58,8 @@ class _Keyboard:
 
     @classmethod
     @asynccontextmanager
-    async def reading(cls, *, enabled: bool) -> "AsyncIterator[_Keyboard]":
-        keyboard, loop = cls(), asyncio.get_running_loop()
+    async def reading(cls, *, enabled: bool, keeps_keys: bool) -> "AsyncIterator[_Keyboard]":
+        keyboard, loop = cls(keeps_keys=keeps_keys), asyncio.get_running_loop()
         if not enabled:
             yield keyboard
             return
@@ -79,10 +82,11 @@ class _Keyboard:
 
     def _receive(self) -> None:
         keys, detach, _ = os.read(sys.stdin.fileno(), _MAX_KEYS).partition(DETACH_KEY)
-        if detach or not keys:
+        if detach or not keys or (_INTERRUPT_KEY in keys and not self._keeps_keys):
             self.is_detached.set()
-        self._typed += keys
-        self._has_keys.set()
+        if self._keeps_keys:
+            self._typed += keys
+            self._has_keys.set()
 
 
 class _TerminalClient:

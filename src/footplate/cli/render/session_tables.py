@@ -67,7 +67,7 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *,
     for each, mark in _order_by_parent(found, names_parents=not are_children):
         project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
         title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
-        first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
+        first: list[Cell] = [each.id, activity_label(each), value_formatting.format_age(each.created_at)]
         row = [UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(f"{mark}{title}")]
         wide_rows.append([*first, *row])
         rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
@@ -313,7 +313,7 @@ def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[s
     return shown
 
 
-def _activity_label(detail: Session) -> str:
+def activity_label(detail: Session) -> str:
     if detail.archived_at:
         return "archived"
     if detail.end:
@@ -323,7 +323,7 @@ def _activity_label(detail: Session) -> str:
 
 def _activity_text(detail: Session) -> str:
     reason = detail.activity.reason if detail.activity else None
-    return f"{_activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else _activity_label(detail)
+    return f"{activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else activity_label(detail)
 
 
 def _colour_label(status: str) -> str:
