@@ -44,7 +44,7 @@ def test_files_in_a_shared_directory_are_not_merged(
 
 
 @pytest.mark.parametrize(("session_id", "expected"), [(None, "footplate ls"), ("sesn_1", "footplate steps ls sesn_1")])
-def test_an_early_interrupt_says_how_to_find_the_session(
+def test_an_early_interrupt_prints_how_to_find_the_session(
     session_id: str | None, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(asyncio.CancelledError), pipelines._explain_interrupt(session_id, as_json=False):

@@ -25,6 +25,14 @@ from footplate.domain import ids
 
 SECRET_VARIABLE: Final = "FOOTPLATE_TRIGGER_SECRET"  # noqa: S105 - the name of a variable
 _PAGE: Final = 100
+_OPTIONS: Final = {
+    "condition": "--if",
+    "title": "--title",
+    "max_per_minute": "--max-per-minute",
+    "name": "--name",
+    "description": "--description",
+}
+"""The options for the fields of a trigger."""
 
 
 class WrongSecret(ClientError):
@@ -108,7 +116,7 @@ def create_trigger(
             client, lambda: session_start.create_with_default_harness(server, request, create)
         )
 
-    created = run_with_client(work, profile=profile, as_json=as_json)
+    created = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if not as_json:
         terminal_io.err().print(f"Send deliveries to {address}{created.id}")
     _print_secret(created, as_json=as_json)
@@ -237,7 +245,7 @@ def _change(
     async def work(client: AsyncFootplate, _server: Server) -> Trigger:
         return await change(client, await _resolve(client, trigger))
 
-    changed = run_with_client(work, profile=profile, as_json=as_json)
+    changed = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(changed.wire())
     else:

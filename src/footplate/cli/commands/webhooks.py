@@ -98,7 +98,7 @@ def update(
     url: Annotated[str | None, typer.Option(metavar="URL", help="New address.")] = None,
     event: EventTypes = None,
     all_events: Annotated[bool, typer.Option("--all-events", help="Send all event types.")] = False,
-    description: Annotated[str | None, typer.Option(help="New purpose.")] = None,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="New purpose.")] = None,
     webhook_format: FormatOption = None,
     ordered: Ordered = None,
     enable: Annotated[

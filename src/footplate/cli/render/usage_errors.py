@@ -38,8 +38,8 @@ def _plain(text: str) -> str:
     """Returns a message without the marks of the libraries that wrote it."""
     if _DATE_ERROR in text:
         text = text.replace(_DATE_ERROR, "has none of the forms")
-        for mark, word in _DATE_MARKS.items():
-            text = text.replace(mark, word)
+        for mark, text_form in _DATE_MARKS.items():
+            text = text.replace(mark, text_form)
     return text.replace("Value error, ", "")
 
 
