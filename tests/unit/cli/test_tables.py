@@ -145,7 +145,7 @@ def test_a_list_of_sessions_is_a_table_at_each_width(
 ) -> None:
     for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": columns, "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
-    agent = {"id": "agent_1", "name": "A", "version": 1, "model": {"id": "anthropic:claude-sonnet-4-5"}}
+    agent = {"id": "agent_1", "name": "A", "version": 1, "model": {"id": "anthropic:claude-sonnet-5-long"}}
     found = Session.model_validate(
         {**SESSION.model_dump(), "id": f"sesn_{'a' * 26}", "agent": agent, "title": "t", "status": "idle"}
         | {"context": {"directory": "/home/me/a-directory-name"}}

@@ -24,7 +24,7 @@ def attach(wanted: str, *, read_only: bool, profile: str | None) -> None:
         exit_code = await terminal_client.follow_terminal(client, session_id, step, write=not read_only)
         if exit_code == Exit.DETACHED:
             terminal_io.print_note(
-                f"Detached. To return: footplate attach --terminal{' --read-only' if read_only else ''} {session_id}"
+                f"\nDetached. To return: footplate attach --terminal{' --read-only' if read_only else ''} {session_id}"
             )
         return exit_code
 
