@@ -42,8 +42,10 @@ def load_jobs(path: Path) -> list[dict[str, Any]]:
     """Returns the requests of the file. A job without `agent` or `environment_id` gets them from the caller."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidBatchFile([f"{path}: cannot be read: {error}"]) from None
+    except OSError as error:
+        raise InvalidBatchFile([f"{path}: cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise InvalidBatchFile([f"{path}: cannot be read: it is not UTF-8 text"]) from None
     return parse_jobs(text, str(path))
 
 

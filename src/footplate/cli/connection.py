@@ -3,7 +3,7 @@ errors.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
 import stamina.instrumentation
@@ -18,6 +18,7 @@ from footplate.client import (
     ApiError,
     AsyncFootplate,
     ClientError,
+    InvalidRequest,
     RateLimited,
     StreamLost,
     Unauthenticated,
@@ -30,8 +31,13 @@ RETRY_SECONDS: Final = 180.0
 
 
 def run_with_client(
-    work: Callable[[AsyncFootplate, Server], Awaitable[T]], *, profile: str | None = None, as_json: bool = False
+    work: Callable[[AsyncFootplate, Server], Awaitable[T]],
+    *,
+    profile: str | None = None,
+    as_json: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> T:
+    """`options`: fields of the request, and the options that a person used for them."""
     # The views report retries to the user; stamina must not log them as well.
     stamina.instrumentation.set_on_retry_hooks([])
     server: Server | None = None
@@ -43,6 +49,9 @@ def run_with_client(
     except ClientError as error:
         assert server is not None
         detail = _error_detail(error, _help_text(error, server))
+        field = error.field if isinstance(error, InvalidRequest) else None
+        if not as_json and field and options and field in options:
+            detail.message = detail.message.replace(f"{field}:", f"{options[field]}:", 1)
         code = Exit.UNREACHABLE if isinstance(error, Unreachable | StreamLost) else Exit.FAILED
         _fail(detail, code, as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):

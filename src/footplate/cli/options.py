@@ -27,6 +27,7 @@ OneSession = Annotated[
     str,
     typer.Argument(
         metavar="SESSION",
+        show_default=False,
         help="ID of a session, or its unique start.  [default: the last used session]",
     ),
 ]

@@ -86,7 +86,7 @@ async def test_a_paused_session_is_stepped_through_and_changed(
     refused = await cell.run("steps", "add", session_id, "--shell", "true", "--file", "project:a.md")
     assert (refused.code, "require --prompt" in refused.err) == (2, True)
     shown = (await cell.run("show", session_id)).out
-    assert "paused: a step failed or was interrupted · 2 pending: three, one" in shown
+    assert "paused after a failed or interrupted step · 2 pending: three, one" in shown
     assert session_id in (await cell.run("ls", "--activity", "paused", "--quiet")).out
     assert (await _json(cell, "playback", "next", session_id))["next_steps"] == 1
 

@@ -1,5 +1,6 @@
 """`footplate queue run`: files that are refused before a request is sent."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,12 @@ def test_files_in_a_shared_directory_are_not_merged(
     shown = " ".join(capsys.readouterr().err.split())
     assert "cannot run in a directory that you named" in shown
     assert "Use --project or --scratch." in shown
+
+
+@pytest.mark.parametrize(("session_id", "expected"), [(None, "footplate ls"), ("sesn_1", "footplate steps ls sesn_1")])
+def test_an_early_interrupt_prints_how_to_find_the_session(
+    session_id: str | None, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(asyncio.CancelledError), pipelines._explain_interrupt(session_id, as_json=False):
+        raise asyncio.CancelledError
+    assert expected in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The lines that `queue run` prints about steps."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,8 +8,8 @@ import pytest
 
 from footplate.cli.json_output_models import PipelineResult
 from footplate.cli.render.step_progress import StepProgressView
-from footplate.cli.render.step_tables import print_step
-from footplate.client import Step
+from footplate.cli.render.step_tables import print_next, print_playback, print_step
+from footplate.client import Playback, Step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -66,4 +67,37 @@ def test_a_pause_explains_how_to_repeat_the_failed_step(capsys: pytest.CaptureFi
         "  footplate play sesn_1",
         "Or repeat fail first:",
         "  footplate steps retry fail --play --session sesn_1",
+    ]
+
+
+def test_a_terminal_shows_whole_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    name = "review_of_the_complete_work"
+    command = f"footplate steps result {name} --session sesn_1 --status completed"
+    step = _step(name, "running", kind="external", waiting_for="action", instructions="Read it", command=None)
+    StepProgressView([step]).step_waits(1, step, "for its result:", command)
+    print_step(step)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in capsys.readouterr().out.splitlines()]
+    assert (lines[0], lines[1], lines[-1]) == ("1/1 review_of_the_c… waits     for its result:", command, command)
+
+
+def test_the_status_line_has_the_step_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _step("tests", "running", attempt=2), _step("fix", "running", attempt=1)
+    view, shown = StepProgressView([first, second]), list[str | None]()
+    monkeypatch.setattr(view._screen, "set_status", shown.append)
+    for number, step in ((1, first), (1, first), (0, None), (2, second)):
+        view.set_running(number, step)
+    assert shown == ["1/2 tests ", None, "2/2 fix "]
+
+
+def test_playback_is_described_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    paused = Playback(session_id="sesn_1", playing=False, next_steps=1, pause_reason="step_failed")
+    print_playback(paused, has_steps=True)
+    print_playback(Playback(session_id="sesn_1", playing=True), has_steps=False)
+    print_next(paused, [_step("tests", "pending")])
+    assert capsys.readouterr().out.splitlines() == [
+        "The session is paused after a failed or interrupted step, but runs one more step now.",
+        "Nothing is queued.",
+        "Runs tests, then pauses again.",
     ]

@@ -5,9 +5,30 @@ from datetime import UTC, datetime
 
 import pytest
 
-from footplate.cli.render import batch_views, member_tables, resource_tables, session_tables, step_tables
+from footplate.cli.render import (
+    batch_views,
+    member_tables,
+    patch_pager,
+    resource_tables,
+    schedule_views,
+    session_tables,
+    step_tables,
+    usage_errors,
+)
 from footplate.cli.render.session_tables import SessionOverview
-from footplate.client import ApiKey, AuditEntry, File, Member, Playback, Project, Session, Team, TotalUsage, Turn
+from footplate.client import (
+    ApiKey,
+    AuditEntry,
+    DeploymentRun,
+    File,
+    Member,
+    Playback,
+    Project,
+    Session,
+    Team,
+    TotalUsage,
+    Turn,
+)
 from footplate.client.batches import JobResult
 from footplate.client.response_models import SessionEnd, Usage
 
@@ -126,6 +147,22 @@ def test_a_session_that_waits_for_others_needs_no_result(capsys: pytest.CaptureF
     assert shown.out.count("sessions run") == 2
     assert "needs result" not in shown.out
     assert shown.err == ""
+
+
+@pytest.mark.parametrize(("columns", "model"), [("100", ""), ("140", "MODEL")])
+def test_a_list_of_sessions_is_a_table_at_each_width(
+    columns: str, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": columns, "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    agent = {"id": "agent_1", "name": "A", "version": 1, "model": {"id": "anthropic:claude-sonnet-5-long"}}
+    found = Session.model_validate(
+        {**SESSION.model_dump(), "id": f"sesn_{'a' * 26}", "agent": agent, "title": "t", "status": "idle"}
+        | {"context": {"directory": "/home/me/a-directory-name"}}
+    )
+    session_tables.print_sessions([found], {})
+    heading, row = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert ("MODEL" in heading, len(row) <= int(columns)) == (bool(model), True)
 
 
 def test_children_follow_their_parent_in_80_columns(
@@ -300,3 +337,32 @@ def test_a_failed_job_shows_the_last_line_of_its_output(capsys: pytest.CaptureFi
     }
     batch_views.print_result(JobResult.model_validate(result))
     assert capsys.readouterr().out.rstrip().endswith("The command exited with code 1. · 2 failed")
+
+
+@pytest.mark.parametrize("columns", ["100", "200"])
+def test_runs_have_the_schedule_the_outcome_and_the_reason(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": columns, "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    given = {"deployment_id": "depl_1", "session_id": f"sesn_{'a' * 26}", "created_at": NOW}
+    run = DeploymentRun.model_validate({"id": f"drun_{'a' * 26}", "trigger_context": {"type": "manual"}, **given})
+    shown = schedule_views.ShownRun(run, "[red]failed[/]", "exit code 3\nmore", "nightly")
+    schedule_views.print_runs([shown])
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 2
+    assert re.search(r"failed +nightly: exit code 3|nightly +failed +exit code 3", lines[1]), lines
+
+
+def test_a_binary_change_is_only_named() -> None:
+    header = "diff --git a/a b.bin b/a b.bin"
+    encoded = ["index 1..2", "GIT binary patch", "literal 9", "zcmV+b0RR9", "", "literal 0", "HcmV?d00001", ""]
+    text = ["diff --git a/a.txt b/a.txt", "@@ -1 +1 @@", "-a", "+GIT binary patch"]
+    shown = [*patch_pager._replace_binary([header, *encoded, *text])]
+    assert shown == [header, "index 1..2", "Binary file a b.bin differs", *text]
+    assert patch_pager._describe_binary("a/x b/y") == "Binary files a/x b/y differ"
+
+
+def test_usage_errors_have_no_marks_of_libraries() -> None:
+    given = "Value error, 'x' does not match the formats '%Y-%m-%d', '%Y-%m-%dT%H:%M'."
+    assert usage_errors._plain(given) == "'x' has none of the forms 'YYYY-MM-DD', 'YYYY-MM-DDTHH:MM'."

@@ -31,7 +31,7 @@ def build_validation_error(errors: Sequence[ErrorDetails], fields: Mapping[str, 
     return InvalidRequest(
         "; ".join(sentences),
         field=field_path(errors[0], fields),
-        help_text="Correct the field and send it again.",
+        help_text="Correct it and try again.",
         error_code=kind if kind in _REFERENCE_ERROR_CODES else None,
     )
 

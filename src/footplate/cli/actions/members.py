@@ -1,6 +1,7 @@
 """Implements `footplate members`, `footplate teams` and the commands of `footplate api-keys` that ask a server."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from footplate.cli.connection import run_with_client
@@ -147,7 +148,7 @@ def create_key(
         return await client.api_keys.create(
             name=name,
             member_id=await resolve_member(client, member) if member is not None else None,
-            project_ids=[await _resolve_project(client, each) for each in projects] or None,
+            project_ids=[await resolve_project(client, each) for each in projects] or None,
             roles=[*roles],
             expires_at=expires_at,
         )
@@ -182,6 +183,15 @@ async def resolve_member(client: AsyncFootplate, wanted: str, *, include_disable
         ) from None
 
 
+async def find_member_name(client: AsyncFootplate, member_id: str) -> str:
+    """Returns an empty text if the caller may not read the list of members."""
+    with suppress(Forbidden):
+        async for member in client.members.list(limit=100, include_archived=True):
+            if member.id == member_id:
+                return member.name
+    return ""
+
+
 async def resolve_team(client: AsyncFootplate, wanted: str) -> str:
     if wanted.startswith("team_"):
         return wanted
@@ -204,7 +214,7 @@ async def load_team(client: AsyncFootplate, session: Session) -> Team | None:
         return None
 
 
-async def _resolve_project(client: AsyncFootplate, wanted: str) -> str:
+async def resolve_project(client: AsyncFootplate, wanted: str) -> str:
     if wanted.startswith("proj_"):
         return wanted
     return await _find_by_name("project", wanted, client.projects.list(limit=100), "projects ls")

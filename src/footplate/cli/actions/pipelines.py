@@ -1,6 +1,8 @@
 """Implements `footplate queue run`: adds the steps of a file to a session, and follows them."""
 
-from contextlib import suppress
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,7 +40,7 @@ def run_pipeline(
     async def work(client: AsyncFootplate, server: Server) -> int:
         if request.session is None and pipeline.merges_files and session_start.shares_directory(server, request):
             _refuse(f"{path}: {_SHARED_DIRECTORY}", "Use --project or --scratch.", as_json=as_json)
-        session_id, after, steps = await _add_steps(client, server, request, pipeline)
+        session_id, after, steps = await _add_steps(client, server, request, pipeline, as_json=as_json)
         if detach:
             _print_started(session_id, steps, as_json=as_json)
             return Exit.DONE
@@ -94,21 +96,46 @@ def _refuse(message: str, help_text: str, *, as_json: bool) -> NoReturn:
 
 
 async def _add_steps(
-    client: AsyncFootplate, server: Server, request: session_start.RunRequest, pipeline: Pipeline
+    client: AsyncFootplate,
+    server: Server,
+    request: session_start.RunRequest,
+    pipeline: Pipeline,
+    *,
+    as_json: bool,
 ) -> tuple[str, str, list[Step]]:
     """Returns the session, the position before the steps in its log, and the steps."""
     if request.session is not None:
         session_id = await session_start.resolve_session_id(client, request.session)
         after = await _newest_position(client, session_id)
-        steps = [*await client.steps.add(session_id, pipeline.to_wire())]
+        with _explain_interrupt(session_id, as_json=as_json):
+            steps = [*await client.steps.add(session_id, pipeline.to_wire())]
         saved_ids.remember_ids(client.base_url, session=session_id)
         return session_id, after, steps
-    started = await session_start.start_turn(client, server, request)
+    with _explain_interrupt(None, as_json=as_json):
+        started = await session_start.start_turn(client, server, request)
     try:
-        return started.session_id, started.after, [*await client.steps.add(started.session_id, pipeline.to_wire())]
+        with _explain_interrupt(started.session_id, as_json=as_json):
+            return started.session_id, started.after, [*await client.steps.add(started.session_id, pipeline.to_wire())]
     except ApiError:
         with suppress(ClientError):  # the empty session is not needed
             await client.sessions.delete(started.session_id)
+        raise
+
+
+@contextmanager
+def _explain_interrupt(session_id: str | None, *, as_json: bool) -> Iterator[None]:
+    """Says after Ctrl-C how to find a session whose steps may already run."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not as_json and session_id is None:
+            terminal_io.print_note("Stopped. If the session was created before that, `footplate ls` lists it first.")
+        elif not as_json:
+            terminal_io.print_note(
+                "Detached. The session runs the steps if it has received them. Look at them, or end it:"
+            )
+            for command in ("steps ls", "end"):
+                terminal_io.print_note(f"  footplate {command} {session_id}")
         raise
 
 

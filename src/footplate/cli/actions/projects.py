@@ -16,8 +16,9 @@ _MAX_NAMED_FILES: Final = 5
 
 
 def list_projects(*, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> list[Project]:
-        return [project async for project in client.projects.list(limit=100)]
+    async def work(client: AsyncFootplate, server: Server) -> list[Project]:
+        found = [project async for project in client.projects.list(limit=100)]
+        return found if as_json else [with_local_path(server, project) for project in found]
 
     found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
@@ -42,6 +43,14 @@ def create_project(
         return await client.projects.create(name=name, branch=branch, trust=trust, **where)
 
     _print_id(run_with_client(work, profile=profile, as_json=as_json), as_json=as_json)
+
+
+def with_local_path(server: Server, project: Project) -> Project:
+    """Returns the project with its absolute path, if it is on this machine. `footplate dev` allows all directories."""
+    path = Path("/", project.path or "")
+    if not (project.path and server.is_local and path.is_dir()):
+        return project
+    return project.model_copy(update={"path": str(path)})
 
 
 def archive_project(project_id: str, *, as_json: bool, profile: str | None) -> None:

@@ -1,7 +1,8 @@
 """Implements `footplate schedules`: creates, shows, changes, pauses and runs deployments."""
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -9,20 +10,31 @@ from typing import Any, Final, Literal
 import typer
 
 from footplate.cli.actions import projects as project_actions
-from footplate.cli.actions.members import resolve_audience
+from footplate.cli.actions.members import find_member_name, resolve_audience
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.json_output_models import ScheduleDetail
 from footplate.cli.pipeline_file.pipeline_parser import InvalidPipeline, load_pipeline
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import schedule_views, terminal_io, value_formatting
+from footplate.cli.render.schedule_views import ShownRun
+from footplate.cli.render.session_tables import activity_label
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import AsyncFootplate, ClientError, Deployment, DeploymentRun
+from footplate.client import AsyncFootplate, ClientError, Deployment, DeploymentRun, NotFound
 from footplate.client.pagination import Pages, drop_none
 from footplate.domain import ids
 
 _SHOWN_RUNS: Final = 10
 _PAGE: Final = 100
+_REQUESTS_AT_ONCE: Final = 8
+_OPTIONS: Final = {
+    "schedule.expression": "--cron",
+    "schedule.timezone": "--timezone",
+    "catch_up_seconds": "--catch-up",
+    "name": "--name",
+    "description": "--description",
+}
+"""The options for the fields of a schedule."""
 _LOCAL_TIME: Final = Path("/etc/localtime")
 
 
@@ -81,7 +93,7 @@ def create_schedule(
             client, lambda: session_start.create_with_default_harness(server, request, create)
         )
 
-    created = run_with_client(work, profile=profile, as_json=as_json)
+    created = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(created.wire())
         return
@@ -90,27 +102,33 @@ def create_schedule(
 
 
 def list_schedules(limit: int, *, status: Any, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> list[Deployment]:
-        return await _read(client.deployments.list(limit=min(limit, _PAGE), status=status), limit)
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[list[Deployment], Sequence[DeploymentRun]]:
+        found = await _read(client.deployments.list(limit=min(limit, _PAGE), status=status), limit)
+        if as_json:
+            return found, []
+        return found, (await client.deployment_runs.list(trigger_type="manual", limit=_PAGE).page()).data
 
-    found = run_with_client(work, profile=profile, as_json=as_json)
+    found, manual_runs = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json([one.wire() for one in found])
     else:
-        schedule_views.print_schedules(found)
+        schedule_views.print_schedules(found, manual_runs)
 
 
 def show_schedule(schedule: str, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> ScheduleDetail:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[ScheduleDetail, list[ShownRun], str]:
         found = await _resolve(client, schedule)
-        runs = await client.deployment_runs.list(deployment_id=found.id, limit=_SHOWN_RUNS).page()
-        return ScheduleDetail(schedule=found, runs=[*runs.data])
+        runs = (await client.deployment_runs.list(deployment_id=found.id, limit=_SHOWN_RUNS).page()).data
+        detail = ScheduleDetail(schedule=found, runs=[*runs])
+        if as_json:
+            return detail, [], ""
+        return detail, await _describe_runs(client, runs, {}), await find_member_name(client, found.runs_as)
 
-    detail = run_with_client(work, profile=profile, as_json=as_json)
+    detail, runs, member_name = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json(detail.model_dump(mode="json"))
     else:
-        schedule_views.print_schedule(detail.schedule, detail.runs)
+        schedule_views.print_schedule(detail.schedule, runs, member_name)
 
 
 def update_schedule(
@@ -181,18 +199,24 @@ def run_schedule(schedule: str, *, as_json: bool, profile: str | None) -> None:
 
 
 def list_runs(schedule: str, *, only_failed: bool, limit: int, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> list[DeploymentRun]:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[list[DeploymentRun], list[ShownRun]]:
         deployment_id = (await _resolve(client, schedule)).id if schedule else None
         pages = client.deployment_runs.list(
             deployment_id=deployment_id, has_error=True if only_failed else None, limit=min(limit, _PAGE)
         )
-        return await _read(pages, limit)
+        found = await _read(pages, limit)
+        if as_json:
+            return found, []
+        names: dict[str, str] = {}
+        if deployment_id is None:
+            names = {one.id: one.name async for one in client.deployments.list(limit=_PAGE, include_archived=True)}
+        return found, await _describe_runs(client, found, names)
 
-    found = run_with_client(work, profile=profile, as_json=as_json)
+    found, shown = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json([run.wire() for run in found])
     else:
-        schedule_views.print_runs(found)
+        schedule_views.print_runs(shown)
 
 
 def find_local_timezone() -> str:
@@ -216,7 +240,7 @@ def _change(
     async def work(client: AsyncFootplate, _server: Server) -> Deployment:
         return await change(client, await _resolve(client, schedule))
 
-    changed = run_with_client(work, profile=profile, as_json=as_json)
+    changed = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(changed.wire())
     else:
@@ -233,6 +257,30 @@ async def _resolve(client: AsyncFootplate, wanted: str) -> Deployment:
         several = f"{len(found)} schedules have the name {wanted!r}." if found else f"No schedule is named {wanted!r}."
         raise ClientError(several, help_text="Use an ID: `footplate schedules ls` lists them.")
     return found[0]
+
+
+async def _describe_runs(
+    client: AsyncFootplate, runs: Sequence[DeploymentRun], names: Mapping[str, str]
+) -> list[ShownRun]:
+    """Adds what became of the session of each run. `names`: of the schedules, by their id."""
+    at_once = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+
+    async def describe(run: DeploymentRun) -> ShownRun:
+        name = names.get(run.deployment_id, "")
+        if run.session_id is None:
+            reason = run.error.message if run.error else ""
+            return ShownRun(run, "skipped" if run.skipped else "[red]failed[/]", reason, name)
+        async with at_once:
+            try:
+                session = await client.sessions.retrieve(run.session_id)
+            except NotFound:
+                return ShownRun(run, "deleted", schedule=name)
+            outcome = activity_label(session)
+            has_failed = "failed" in {session.activity and session.activity.state, session.end and session.end.outcome}
+            turns = (await client.turns.list(session.id, limit=1).page()).data if has_failed else []
+            return ShownRun(run, outcome, turns[0].result.error or "" if turns else "", name)
+
+    return await asyncio.gather(*map(describe, runs))
 
 
 async def _read(pages: Pages[Any], limit: int) -> list[Any]:

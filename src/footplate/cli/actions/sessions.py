@@ -8,6 +8,7 @@ import typer
 
 from footplate.cli import defaults
 from footplate.cli.actions import members, pipelines
+from footplate.cli.actions.projects import with_local_path
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.follow import approval_prompt
@@ -144,13 +145,13 @@ async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) ->
 
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> SessionOverview:
+    async def work(client: AsyncFootplate, server: Server) -> SessionOverview:
         session_id = await session_start.resolve_session_id(client, wanted)
         session = await client.sessions.retrieve(session_id)
         if as_json:
             newest = await client.turns.list(session_id, limit=_MAX_TURNS).page()
             return SessionOverview(session, newest.data)
-        return await _load_overview(client, session)
+        return await _load_overview(client, server, session)
 
     found = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
@@ -159,7 +160,7 @@ def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
         session_tables.print_session(found)
 
 
-async def _load_overview(client: AsyncFootplate, session: Session) -> SessionOverview:
+async def _load_overview(client: AsyncFootplate, server: Server, session: Session) -> SessionOverview:
     waits = session.activity is not None and session.activity.state == "waiting_for_answer"
     listed = [one.id async for one in client.approvals.list(session_id=session.id)]
     turns = [turn async for turn in client.turns.list(session.id, limit=100)]
@@ -170,7 +171,10 @@ async def _load_overview(client: AsyncFootplate, session: Session) -> SessionOve
         turn_count=len(turns),
         pending=[await client.approvals.retrieve(event_id) for event_id in listed],
         questions=[one async for one in client.questions.list(session_id=session.id)] if waits else [],
-        projects=await _load_projects(client, [session, *children]),
+        projects={
+            project_id: with_local_path(server, project)
+            for project_id, project in (await _load_projects(client, [session, *children])).items()
+        },
         team=await members.load_team(client, session),
         queue="" if session.end else await _describe_queue(client, session.id),
         children=children,

@@ -1,7 +1,7 @@
 """Implements `footplate steps`, `play`, `pause` and `next`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from footplate.cli.actions.run.message_content import MessageAttachments, build_content, find_session_audience
 from footplate.cli.actions.run.session_start import resolve_session_id
@@ -12,12 +12,31 @@ from footplate.client import AsyncFootplate, ClientError, Playback, Step
 from footplate.client.response_models import SessionEnd
 
 _MIN_ID_END = 6
+_MAX_MESSAGES = 100
+_OPTIONS: Final = {
+    "name": "--name",
+    "command": "--shell",
+    "content": "--prompt",
+    "instructions": "--external",
+    "into": "--merge",
+    "branch": "--push",
+    "message": "--message",
+    "condition": "--if",
+    "on_failure": "--on-failure",
+    "max_attempts": "--attempts",
+    "timeout_seconds": "--timeout",
+}
+"""The options for the fields of a step."""
 
 
 def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
+    messages: dict[str, str] = {}
+
     async def work(client: AsyncFootplate, _server: Server) -> tuple[list[Step], Playback, SessionEnd | None]:
         session_id = await resolve_session_id(client, session)
         found = [step async for step in client.steps.list(session_id, limit=1000)]
+        if not as_json and any(step.is_message for step in found):
+            messages.update(await _read_messages(client, session_id))
         end = None if as_json else (await client.sessions.retrieve(session_id)).end
         return found, await client.steps.playback(session_id), end
 
@@ -25,7 +44,7 @@ def list_steps(session: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         terminal_io.print_json({"playback": playback.wire(), "steps": [step.wire() for step in found]})
     else:
-        step_tables.print_steps(found, playback, end)
+        step_tables.print_steps(found, playback, end, messages)
 
 
 def add_step(
@@ -47,7 +66,8 @@ def add_step(
         (added,) = await client.steps.add(session_id, [sent], before=before_id)
         return added
 
-    added = run_with_client(work, profile=profile, as_json=as_json)
+    options = {f"steps.0.{field}": option for field, option in _OPTIONS.items()}
+    added = run_with_client(work, profile=profile, as_json=as_json, options=options)
     if as_json:
         terminal_io.print_json(added.wire())
     else:
@@ -110,16 +130,24 @@ def submit_result(wanted: str, fields: Mapping[str, Any], *, session: str, as_js
 def change_playback(
     session: str, action: Literal["play", "pause", "next"], *, as_json: bool, profile: str | None
 ) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> Playback:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Playback, list[Step], list[Step]]:
+        """Returns the new playback, the open steps, and the steps that `next` starts."""
         session_id = await resolve_session_id(client, session)
         changes = {"play": client.steps.play, "pause": client.steps.pause, "next": client.steps.next}
-        return await changes[action](session_id)
+        if as_json:
+            return await changes[action](session_id), [], []
+        open_steps = [one async for one in client.steps.list(session_id, limit=1000, states=["pending", "running"])]
+        before = await client.steps.playback(session_id)
+        pending = [step for step in open_steps if step.state == "pending"]
+        return await changes[action](session_id), open_steps, pending[: before.next_steps + 1]
 
-    playback = run_with_client(work, profile=profile, as_json=as_json)
+    playback, open_steps, started = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json(playback.wire())
+    elif action == "next" and started:
+        step_tables.print_next(playback, started)
     else:
-        step_tables.print_playback(playback)
+        step_tables.print_playback(playback, has_steps=bool(open_steps))
 
 
 def _with_step(
@@ -134,13 +162,23 @@ def _with_step(
     async def work(client: AsyncFootplate, _server: Server) -> Step:
         return await change(client, await _resolve_step(client, await resolve_session_id(client, session), wanted))
 
-    step = run_with_client(work, profile=profile, as_json=as_json)
+    step = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(step.wire())
     elif in_full:
         step_tables.print_step(step)
     else:
         terminal_io.print_result(step.id)
+
+
+async def _read_messages(client: AsyncFootplate, session_id: str) -> dict[str, str]:
+    """Returns the texts of the newest messages, by the id of their step."""
+    page = await client.events.list(session_id, limit=_MAX_MESSAGES, order="desc", types=["user.message"]).page()
+    return {
+        f"step_{event.id.partition('_')[2]}": " ".join(str(block.get("text") or "") for block in event.content or ())
+        for event in page.data
+        if event.id is not None
+    }
 
 
 async def _resolve_step(client: AsyncFootplate, session_id: str, wanted: str) -> Step:

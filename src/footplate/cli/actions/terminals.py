@@ -25,9 +25,13 @@ def attach(wanted: str, *, read_only: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> int:
         session_id = await session_start.resolve_session_id(client, wanted)
         step = None if read_only else await _open_shell(client, session_id)
+        if read_only and terminal_client.can_type():
+            terminal_io.print_note(f"You only watch. {terminal_client.DETACH_KEY_NAME} or Ctrl-C leaves.")
         exit_code = await terminal_client.follow_terminal(client, session_id, step, write=not read_only)
         if exit_code == Exit.DETACHED:
-            terminal_io.print_note(f"Detached. To return: footplate attach --terminal {session_id}")
+            terminal_io.print_note(
+                f"\nDetached. To return: footplate attach --terminal{' --read-only' if read_only else ''} {session_id}"
+            )
         return exit_code
 
     raise typer.Exit(run_with_client(work, profile=profile))

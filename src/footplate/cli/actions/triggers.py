@@ -12,19 +12,39 @@ from typing import Any, Final
 import typer
 
 from footplate.cli.actions import projects as project_actions
-from footplate.cli.actions.members import resolve_audience
+from footplate.cli.actions.members import find_member_name, resolve_audience
 from footplate.cli.actions.run import session_start
 from footplate.cli.connection import run_with_client
 from footplate.cli.pipeline_file.pipeline_parser import InvalidPipeline, load_pipeline
 from footplate.cli.profile.server_profiles import Server
 from footplate.cli.render import terminal_io, trigger_views, value_formatting
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import AsyncFootplate, ClientError, Conflict, Trigger, TriggerDelivery
+from footplate.client import AsyncFootplate, ClientError, Conflict, Trigger, TriggerDelivery, Unauthenticated
 from footplate.client.pagination import drop_none
 from footplate.domain import ids
 
 SECRET_VARIABLE: Final = "FOOTPLATE_TRIGGER_SECRET"  # noqa: S105 - the name of a variable
 _PAGE: Final = 100
+_OPTIONS: Final = {
+    "condition": "--if",
+    "title": "--title",
+    "max_per_minute": "--max-per-minute",
+    "name": "--name",
+    "description": "--description",
+}
+"""The options for the fields of a trigger."""
+
+
+class WrongSecret(ClientError):
+    """The server has refused the signature of a delivery. The caller's API key is not the cause."""
+
+    def __init__(self, error: Unauthenticated) -> None:
+        super().__init__(
+            error.message,
+            help_text=f"Set {SECRET_VARIABLE} to the current secret of the trigger. "
+            "`footplate triggers rotate TRIGGER` replaces a secret that is lost.",
+        )
+        self.code, self.title = error.code, error.title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +90,11 @@ def create_trigger(
     text = wanted.prompt or " && ".join(wanted.shell) or str(wanted.steps_file)
     fields["name"] = wanted.name or value_formatting.title_from_prompt(text)
 
+    address = ""
+
     async def work(client: AsyncFootplate, server: Server) -> Trigger:
+        nonlocal address
+        address = _address(client, "")
         audience: dict[str, Any] = {**await resolve_audience(client, request.visibility, request.team)}
         if session is not None:
             return await client.triggers.create(session_id=session, **fields, **audience)
@@ -92,7 +116,10 @@ def create_trigger(
             client, lambda: session_start.create_with_default_harness(server, request, create)
         )
 
-    _print_secret(run_with_client(work, profile=profile, as_json=as_json), as_json=as_json)
+    created = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
+    if not as_json:
+        terminal_io.err().print(f"Send deliveries to {address}{created.id}")
+    _print_secret(created, as_json=as_json)
 
 
 def list_triggers(*, as_json: bool, profile: str | None) -> None:
@@ -107,15 +134,16 @@ def list_triggers(*, as_json: bool, profile: str | None) -> None:
 
 
 def show_trigger(trigger: str, *, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> tuple[Trigger, str]:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Trigger, str, str]:
         found = await _resolve(client, trigger)
-        return found, f"{client.base_url}/v1/triggers/{found.id}"
+        name = "" if as_json else await find_member_name(client, found.runs_as)
+        return found, _address(client, found.id), name
 
-    found, address = run_with_client(work, profile=profile, as_json=as_json)
+    found, address, member = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:
         terminal_io.print_json(found.wire())
     else:
-        trigger_views.print_trigger(found, address)
+        trigger_views.print_trigger(found, address, member)
 
 
 def update_trigger(
@@ -156,6 +184,8 @@ def send_delivery(trigger: str, payload: str, *, delivery_id: str | None, as_jso
         found = await _resolve(client, trigger)
         try:
             return await client.triggers.send(found.id, sent, secret=secret, delivery_id=sent_id)
+        except Unauthenticated as error:
+            raise WrongSecret(error) from None
         except Conflict:
             # The response to a sender has no reason. The log has it, and this caller may read it.
             failed = await client.triggers.deliveries(found.id, limit=_PAGE, outcome="failed").page()
@@ -215,7 +245,7 @@ def _change(
     async def work(client: AsyncFootplate, _server: Server) -> Trigger:
         return await change(client, await _resolve(client, trigger))
 
-    changed = run_with_client(work, profile=profile, as_json=as_json)
+    changed = run_with_client(work, profile=profile, as_json=as_json, options=_OPTIONS)
     if as_json:
         terminal_io.print_json(changed.wire())
     else:
@@ -229,6 +259,10 @@ def _print_secret(trigger: Trigger, *, as_json: bool) -> None:
         return
     terminal_io.err().print(f"Trigger {trigger.id}. Save its secret now. It is not shown again.")
     terminal_io.print_result(trigger.secret or "")
+
+
+def _address(client: AsyncFootplate, trigger_id: str) -> str:
+    return f"{client.base_url}/v1/triggers/{trigger_id}"
 
 
 async def _resolve(client: AsyncFootplate, wanted: str) -> Trigger:

@@ -21,9 +21,10 @@ def group() -> None:
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Option(help="Purpose of the key, shown in the audit trail.")],
+    name: Annotated[str, typer.Option(metavar="TEXT", help="Purpose of the key, shown in the audit trail.")],
     organisation: Annotated[
-        str, typer.Option(help="Organisation of the key: letters, digits and `._-`. Created if it is new.")
+        str,
+        typer.Option(metavar="NAME", help="Organisation of the key: letters, digits and `._-`. Created if it is new."),
     ] = "default",
     role: RoleOption = None,
     member: Annotated[

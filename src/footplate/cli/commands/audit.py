@@ -57,7 +57,7 @@ def list_entries(
     by: MemberOption = None,
     outcome: OutcomeOption = None,
     tool: ToolOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of entries.")] = 20,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 
 SESSIONS, RESOURCES, SERVERS, CLIENT, OTHERS = GROUPS = (
     "Sessions",
@@ -16,6 +16,14 @@ _MAX_DESCRIPTION: Final = 200
 
 
 class GroupedHelp(TyperGroup):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Returns a command whose help has no Python types behind the names of arguments, which typer would add."""
+        command = super().get_command(ctx, cmd_name)
+        for parameter in command.params if command else ():
+            if isinstance(parameter, TyperArgument) and parameter.metavar:
+                vars(parameter)["display_type_rich"] = _no_type
+        return command
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
@@ -26,3 +34,7 @@ class GroupedHelp(TyperGroup):
         for group in sorted(groups, key=GROUPS.index):
             with formatter.section(group):
                 formatter.write_dl(groups[group])
+
+
+def _no_type(ctx: Any) -> None:  # noqa: ARG001 - typer passes it
+    return None

@@ -24,8 +24,9 @@ EachMember = Annotated[bool, typer.Option("--each-member", help="Limit each memb
 Organisation = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help="As the operator of the server: limit this organisation in the database of FOOTPLATE_DATABASE_URL, or of "
-        "a running `footplate dev`. Its administrators cannot exceed that limit."
+        "a running `footplate dev`. Its administrators cannot exceed that limit.",
     ),
 ]
 
@@ -42,7 +43,7 @@ def show(ctx: typer.Context, as_json: options.Json = False, profile: options.Pro
 @limits.command("set")
 def set_limit(
     name: Name,
-    value: Annotated[int, typer.Argument(min=0, help="The highest number that is permitted.")],
+    value: Annotated[int, typer.Argument(metavar="VALUE", min=0, help="The highest number that is permitted.")],
     member: Member = None,
     each_member: EachMember = False,
     organisation: Organisation = None,

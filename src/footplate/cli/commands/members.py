@@ -30,6 +30,7 @@ RoleOption = Annotated[
     list[str] | None,
     typer.Option(
         "--role",
+        metavar="ROLE",
         help="`viewer`, `operator`, `approver`, `member` (operator and approver), `policy_admin`, `admin`, or a role "
         "of your own. May be repeated.",
     ),
@@ -51,7 +52,7 @@ def list_members(
 
 @members.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="Name, shown in the audit trail.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name, shown in the audit trail.")],
     role: RoleOption = None,
     kind: Annotated[MemberKind, typer.Option(help="A person or a service account.")] = MemberKind.PERSON,
     as_json: options.Json = False,

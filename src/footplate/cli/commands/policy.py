@@ -55,7 +55,9 @@ def set_policy(
             metavar="SECONDS", min=1, help="Time limit for an approval, after which it is decided automatically."
         ),
     ] = None,
-    role: Annotated[str | None, typer.Option(help="Role that an API key needs to approve calls.")] = None,
+    role: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Role that an API key needs to approve calls.")
+    ] = None,
     two_people: Annotated[
         bool | None, typer.Option("--two-people/--one-person", help="Whether a second person must approve each call.")
     ] = None,
@@ -102,8 +104,10 @@ def replay(
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Only calls since this time: 7d, 12h, or a timestamp.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of calls to evaluate, newest first.")] = 10_000,
-    show: Annotated[int, typer.Option(min=0, help="Maximum number of changed calls to show.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of calls to evaluate, newest first.")
+    ] = 10_000,
+    show: Annotated[int, typer.Option(metavar="N", min=0, help="Maximum number of changed calls to show.")] = 50,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

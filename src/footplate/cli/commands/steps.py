@@ -306,7 +306,7 @@ def _queue() -> None:
 
 @queue.command("run")
 def run_pipeline(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file with steps.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file with steps. `-` reads stdin.")],
     session: Annotated[
         str | None,
         typer.Option(
@@ -358,7 +358,7 @@ def run_pipeline(
         model=model,
         harness=harness,
         system=system,
-        title=title or file.name,
+        title=title or ("pipeline" if str(file) == "-" else file.name),
         directory=directory,
         scratch=scratch,
         projects=project,

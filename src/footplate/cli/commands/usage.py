@@ -45,12 +45,16 @@ def usage(
         datetime | None,
         typer.Option(formats=_FORMATS, metavar="TIME", help="End, in UTC, not included.  [default: end of today]"),
     ] = None,
-    session: Annotated[Values, typer.Option("--session", "-s", metavar="ID", help="Only this session.")] = None,
-    agent: Annotated[Values, typer.Option(metavar="ID", help="Only this agent.")] = None,
+    session: Annotated[
+        Values, typer.Option("--session", "-s", metavar="ID", help="Only this session. `last` is the last used one.")
+    ] = None,
+    agent: Annotated[Values, typer.Option(metavar="ID|NAME", help="Only this agent.")] = None,
     model: Annotated[Values, typer.Option(metavar="NAME", help="Only this model.")] = None,
     harness: Annotated[Values, typer.Option(metavar="NAME", help="Only this harness.")] = None,
-    member: Annotated[Values, typer.Option(metavar="ID", help="Only turns that this member started.")] = None,
-    project: Annotated[Values, typer.Option(metavar="ID", help="Only sessions whose first project is this.")] = None,
+    member: Annotated[Values, typer.Option(metavar="ID|NAME", help="Only turns that this member started.")] = None,
+    project: Annotated[
+        Values, typer.Option(metavar="ID|NAME", help="Only sessions whose first project is this.")
+    ] = None,
     status: Annotated[Values, typer.Option(metavar="STATUS", help="Only turns with this status.")] = None,
     tool: Annotated[Values, typer.Option(metavar="NAME", help="Only calls of this tool. Implies --by tool.")] = None,
     parameter: Annotated[
@@ -59,7 +63,9 @@ def usage(
     min_iterations: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only lines with at least N requests to models.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of lines.")] = 1000,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Maximum number of lines.")
+    ] = 1000,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

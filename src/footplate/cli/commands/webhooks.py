@@ -63,7 +63,7 @@ def create(
         ),
     ] = None,
     event: EventTypes = None,
-    description: Annotated[str | None, typer.Option(help="Purpose of the endpoint.")] = None,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="Purpose of the endpoint.")] = None,
     webhook_format: FormatOption = None,
     ordered: Ordered = None,
     as_json: options.Json = False,
@@ -98,7 +98,7 @@ def update(
     url: Annotated[str | None, typer.Option(metavar="URL", help="New address.")] = None,
     event: EventTypes = None,
     all_events: Annotated[bool, typer.Option("--all-events", help="Send all event types.")] = False,
-    description: Annotated[str | None, typer.Option(help="New purpose.")] = None,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="New purpose.")] = None,
     webhook_format: FormatOption = None,
     ordered: Ordered = None,
     enable: Annotated[
@@ -158,7 +158,7 @@ def send_test(endpoint: Endpoint, as_json: options.Json = False, profile: option
 def deliveries(
     endpoint: Endpoint,
     status: Annotated[Status | None, typer.Option(help="Only deliveries with this status.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of deliveries.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of deliveries.")] = 20,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, cast
 
 from footplate.cli.follow.live_approvals import LiveApprovalView
 from footplate.cli.json_output_models import PipelineResult
+from footplate.cli.render import step_tables
 from footplate.cli.render.step_progress import StepProgressView
 from footplate.cli.render.terminal_io import Exit
 from footplate.client import AsyncFootplate, ClientError, Event, Step, StreamLost, Unreachable
@@ -123,6 +124,8 @@ class PipelineFollower:
             step = open_steps.get(step_id) or await self._client.steps.retrieve(self._session_id, step_id)
             self._steps[step_id] = step
             await self._show(step)
+        running = next((step for step in self._steps.values() if step.state == "running"), None)
+        self._view.set_running(0 if running is None else self._numbers[running.id], running)
         if all(step.state not in {"pending", "running"} for step in self._steps.values()):
             return await self._end_status()
         waiting = [step for step in open_steps.values() if step.waiting_for == "action" and step.kind != "external"]
@@ -186,11 +189,10 @@ class PipelineFollower:
         elif step.waiting_for == "retry" and before != now:
             self._view.step_waits(number, step, f"attempt {step.attempt} of {step.max_attempts} failed, to be repeated")
         elif step.waiting_for == "sessions" and before != now:
-            self._view.step_waits(number, step, f"for its sessions: footplate ls --children-of {step.session_id}")
+            self._view.step_waits(number, step, "for its sessions:", f"footplate ls --children-of {step.session_id}")
         elif step.waiting_for == "action" and step.kind == "external" and before != now:
             self._view.show_instructions(number, step, await self._find_instructions(step))
-            command = f"footplate steps result {step.name or step.id} --session {step.session_id} --status completed"
-            self._view.step_waits(number, step, f"for its result: {command}")
+            self._view.step_waits(number, step, "for its result:", step_tables.format_result_command(step))
 
     async def _refresh_periodically(self) -> None:
         with suppress(asyncio.CancelledError):

@@ -24,6 +24,7 @@ from footplate.domain.ports.terminals import MAX_COLUMNS, MAX_ROWS
 
 DETACH_KEY: Final = b"\x1d"
 DETACH_KEY_NAME: Final = "Ctrl-]"
+_INTERRUPT_KEY: Final = b"\x03"
 _CLEAR_SCREEN: Final = b"\x1b[H\x1b[2J\x1b[3J"
 _RESET_MODES: Final = (
     b"\x1b[?1;5;1000;1002;1003;1004;1005;1006;2004l\x1b[?7;25h\x1b[4l\x1b7\x1b[r\x1b8\x1b[m\x1b(B\x0f\x1b>"
@@ -46,14 +47,16 @@ def can_type() -> bool:
 
 async def follow_terminal(client: AsyncFootplate, session_id: str, step: Step | None, *, write: bool) -> int:
     """Shows the terminal until the user detaches, or until `step` has ended, if it is given."""
-    async with _Keyboard.reading(enabled=write) as keyboard:
+    async with _Keyboard.reading(enabled=can_type(), keeps_keys=write) as keyboard:
         return await _TerminalClient(client, session_id, step, keyboard, write=write).run()
 
 
 class _Keyboard:
     """The keys of the user, and changes of the window's size."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_keys: bool) -> None:
+        """`keeps_keys`: for a user who types. Of one who only watches, all keys but those that leave are dropped."""
+        self._keeps_keys = keeps_keys
         self.is_detached = asyncio.Event()
         self.resized = asyncio.Event()
         self._typed = bytearray()
@@ -61,8 +64,8 @@ class _Keyboard:
 
     @classmethod
     @asynccontextmanager
-    async def reading(cls, *, enabled: bool) -> "AsyncIterator[_Keyboard]":
-        keyboard, loop = cls(), asyncio.get_running_loop()
+    async def reading(cls, *, enabled: bool, keeps_keys: bool) -> "AsyncIterator[_Keyboard]":
+        keyboard, loop = cls(keeps_keys=keeps_keys), asyncio.get_running_loop()
         if not enabled:
             yield keyboard
             return
@@ -85,10 +88,11 @@ class _Keyboard:
 
     def _receive(self) -> None:
         keys, detach, _ = os.read(sys.stdin.fileno(), _MAX_KEYS).partition(DETACH_KEY)
-        if detach or not keys:
+        if detach or not keys or (_INTERRUPT_KEY in keys and not self._keeps_keys):
             self.is_detached.set()
-        self._typed += keys
-        self._has_keys.set()
+        if self._keeps_keys:
+            self._typed += keys
+            self._has_keys.set()
 
 
 class _TerminalClient:

@@ -4,6 +4,7 @@ The whole file is checked before a session is created.
 """
 
 import difflib
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,17 @@ class InvalidPipeline(Exception):
 
 
 def load_pipeline(path: Path, *, is_complete: bool = True, with_payload: bool = False) -> Pipeline:
-    """Reads the file. With `is_complete`, references must name earlier steps of the file. With `with_payload`, commands
-    can have references to the payload of a trigger.
+    """Reads the file, or stdin for `-`. With `is_complete`, references must name earlier steps of the file. With
+    `with_payload`, commands can have references to the payload of a trigger.
     """
+    name = "stdin" if str(path) == "-" else str(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidPipeline([f"{path}: cannot be read: {error}"]) from None
-    return parse_pipeline(text, str(path), is_complete=is_complete, with_payload=with_payload)
+        text = sys.stdin.read() if name == "stdin" else path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidPipeline([f"{name}: cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise InvalidPipeline([f"{name}: cannot be read: it is not UTF-8 text"]) from None
+    return parse_pipeline(text, name, is_complete=is_complete, with_payload=with_payload)
 
 
 def parse_pipeline(text: str, path: str, *, is_complete: bool = True, with_payload: bool = False) -> Pipeline:

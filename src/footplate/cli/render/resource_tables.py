@@ -221,14 +221,15 @@ def print_limits(found: Sequence[Limit]) -> None:
     print_rows(["LIMIT", "SCOPE", "USED", "OF"], rows)
 
 
-def print_usage(report: UsageReport, group_by: Sequence[str]) -> None:
+def print_usage(report: UsageReport, group_by: Sequence[str], names: Mapping[str, str]) -> None:
+    """`names`: of projects, by their id."""
     if not report.data:
         print_note("No turns in this period.")
         return
     headings = ["TURNS", "COMPLETED", "AVERAGE", "REQUESTS", *(["CALLS", "FAILED"] if "tool" in group_by else [])]
     rows: list[list[Cell]] = [
         [
-            *(UntrustedText(_group_value(line, name)) for name in group_by),
+            *(UntrustedText(names.get(value := _group_value(line, name), value)) for name in group_by),
             f"{line.turns:,}",
             _percent(line.success_rate),
             "" if line.average_seconds is None else value_formatting.format_seconds(line.average_seconds),

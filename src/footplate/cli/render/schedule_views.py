@@ -1,15 +1,17 @@
 """Prints schedules and their runs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from footplate.cli.render import terminal_io, value_formatting
-from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
+from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows, print_widest_rows
 from footplate.client import Deployment, DeploymentRun
 
 
-def print_schedules(found: Sequence[Deployment]) -> None:
+def print_schedules(found: Sequence[Deployment], manual_runs: Sequence[DeploymentRun]) -> None:
+    """`manual_runs`: the newest runs on request."""
     if not found:
         terminal_io.print_note(
             'No schedules yet. Create one: footplate schedules create --cron "0 9 * * 1-5" "Check the build"'
@@ -21,7 +23,7 @@ def print_schedules(found: Sequence[Deployment]) -> None:
             _coloured(one.status),
             UntrustedText(_describe_times(one)),
             _format_next(one),
-            _format_last(one),
+            _format_last(one, manual_runs),
             UntrustedText(one.name),
         ]
         for one in found
@@ -29,7 +31,17 @@ def print_schedules(found: Sequence[Deployment]) -> None:
     print_rows(["ID", "STATUS", "TIMES", "NEXT", "LAST", "NAME"], rows)
 
 
-def print_schedule(schedule: Deployment, runs: Sequence[DeploymentRun]) -> None:
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    run: DeploymentRun
+    outcome: str
+    """Of its session, or why it has none. Markup."""
+    reason: str = ""
+    schedule: str = ""
+    """The name of the schedule, in a list of the runs of all."""
+
+
+def print_schedule(schedule: Deployment, runs: Sequence[ShownRun], member_name: str) -> None:
     upcoming = schedule.schedule.upcoming_runs_at if schedule.schedule else []
     shown: dict[str, Cell] = {
         "id": schedule.id,
@@ -39,13 +51,13 @@ def print_schedule(schedule: Deployment, runs: Sequence[DeploymentRun]) -> None:
         "paused": UntrustedText(_describe_pause(schedule)),
         "times": UntrustedText(_describe_times(schedule)),
         "next": ", ".join(_format_time(time, schedule) for time in upcoming),
-        "last": _format_last(schedule),
+        "last": _format_last(schedule, [shown.run for shown in runs]),
         "overlap": schedule.overlap_policy,
         "catch_up": f"{schedule.catch_up_seconds} s",
         "agent": f"{schedule.agent.id} (version {schedule.agent.version})",
         "environment": schedule.environment_id,
         "work": UntrustedText(_describe_work(schedule)),
-        "runs_as": schedule.runs_as,
+        "runs_as": UntrustedText(member_name, f" ({schedule.runs_as})") if member_name else schedule.runs_as,
     }
     print_details({name: value for name, value in shown.items() if value not in ("", UntrustedText(""))})
     if runs:
@@ -53,23 +65,36 @@ def print_schedule(schedule: Deployment, runs: Sequence[DeploymentRun]) -> None:
         print_runs(runs)
 
 
-def print_runs(found: Sequence[DeploymentRun]) -> None:
+def print_runs(found: Sequence[ShownRun]) -> None:
+    """Prints a table. On a narrow terminal, the schedule is in the same column as the reason."""
     if not found:
         terminal_io.print_note("No runs yet.")
         return
-    rows: list[list[Cell]] = [
-        [
-            run.id,
-            "manual"
-            if run.trigger_context.scheduled_at is None
-            else f"{run.trigger_context.scheduled_at:%F %H:%M} UTC",
-            value_formatting.format_age(run.created_at),
-            run.session_id or ("skipped" if run.skipped else "[red]failed[/]"),
-            UntrustedText("" if run.error is None else run.error.message),
-        ]
-        for run in found
-    ]
-    print_rows(["RUN", "TIME", "AGE", "SESSION", "WHY"], rows)
+    wide_rows: list[list[Cell]] = []
+    rows: list[list[Cell]] = []
+    has_names = any(shown.schedule for shown in found)
+    for shown in found:
+        run, reason = shown.run, shown.reason.strip().partition("\n")[0]
+        time = run.trigger_context.scheduled_at
+        age = value_formatting.format_age(run.created_at)
+        wide_rows.append(
+            [
+                run.id,
+                "manual" if time is None else f"{time:%F %H:%M} UTC",
+                age,
+                run.session_id or "",
+                *([UntrustedText(shown.schedule)] if has_names else []),
+                shown.outcome,
+                UntrustedText(reason),
+            ]
+        )
+        last = ": ".join(filter(None, (shown.schedule, reason)))
+        rows.append([age, run.session_id or "", shown.outcome, UntrustedText(last)])
+    named = ["SCHEDULE"] if has_names else []
+    print_widest_rows(
+        (["RUN", "TIME", "AGE", "SESSION", *named, "OUTCOME", "WHY"], wide_rows),
+        (["AGE", "SESSION", "OUTCOME", *(named or ["WHY"])], rows),
+    )
 
 
 def describe_next(schedule: Deployment) -> str:
@@ -109,9 +134,12 @@ def _format_next(schedule: Deployment) -> str:
     return _format_time(upcoming[0], schedule) if upcoming else ""
 
 
-def _format_last(schedule: Deployment) -> str:
-    last = schedule.schedule.last_run_at if schedule.schedule else None
-    return "" if last is None else f"{value_formatting.format_age(last)} ago"
+def _format_last(schedule: Deployment, runs: Sequence[DeploymentRun]) -> str:
+    """Formats when the last run was, scheduled or manual."""
+    times = [run.created_at for run in runs if run.deployment_id == schedule.id]
+    if schedule.schedule and schedule.schedule.last_run_at:
+        times.append(schedule.schedule.last_run_at)
+    return f"{value_formatting.format_age(max(times))} ago" if times else ""
 
 
 def _format_time(time: datetime, schedule: Deployment) -> str:

@@ -6,8 +6,8 @@ from pathlib import PurePath
 from typing import Final
 
 from footplate.cli.render import terminal_io, value_formatting
-from footplate.cli.render.resource_tables import WIDE_COLUMNS, print_question
-from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows
+from footplate.cli.render.resource_tables import print_question
+from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_widest_rows
 from footplate.cli.render.terminal_io import print_note
 from footplate.cli.render.tool_call_format import lay_out_call
 from footplate.client import Approval, Project, Question, Session, Team, TotalUsage, Turn
@@ -65,19 +65,18 @@ def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *,
     if not found:
         print_note('No sessions yet. Start one: footplate run "…"')
         return
-    console = terminal_io.out()
-    wide = console.width >= WIDE_COLUMNS or not console.is_terminal
+    wide_rows: list[list[Cell]] = []
     rows: list[list[Cell]] = []
     for each, mark in _order_by_parent(found, names_parents=not are_children):
         project = _cut(_project_name(each, projects), _PROJECT_COLUMNS)
         title = f"{_FORK_MARK if each.forked_from else ''}{each.title or ''}"
-        first: list[Cell] = [each.id, _activity_label(each), value_formatting.format_age(each.created_at)]
-        if wide:
-            row = [UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(f"{mark}{title}")]
-            rows.append([*first, *row])
-        else:
-            rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
-    print_rows(["ID", "ACTIVITY", "AGE", *(["MODEL", "PROJECT"] if wide else []), "TITLE"], rows)
+        first: list[Cell] = [each.id, activity_label(each), value_formatting.format_age(each.created_at)]
+        row = [UntrustedText(each.agent.model.id), UntrustedText(project), UntrustedText(f"{mark}{title}")]
+        wide_rows.append([*first, *row])
+        rows.append([*first, UntrustedText(f"{mark}{project}: {title}" if project else f"{mark}{title}")])
+    print_widest_rows(
+        (["ID", "ACTIVITY", "AGE", "MODEL", "PROJECT", "TITLE"], wide_rows), (["ID", "ACTIVITY", "AGE", "TITLE"], rows)
+    )
     reasons = {reason for each in found if (reason := _stall_reason(each))}
     for reason in sorted(reasons):
         state = "Queued" if reason == _TURN_LIMIT else "Stalled"
@@ -157,17 +156,21 @@ def print_session(overview: SessionOverview) -> None:
     if turns:
         console = terminal_io.out()
         console.print()
-        wide = console.width >= WIDE_COLUMNS or not console.is_terminal
         commits = ["COMMIT"] if any(turn.commit for turn in turns) else []
-        headings = ["#", "STATUS", "AGE", *(["TOOK", "IN/OUT", *commits] if wide else []), "TURN", "RESULT"]
         state = _state(detail)
         awaited = state if state in _LABELS else "waiting_for_result"
         numbers = range(overview.turn_count or len(turns), 0, -1)
-        rows = [
-            [str(number), *_turn_row(turn, awaited, wide=wide, has_commits=bool(commits))]
-            for number, turn in zip(numbers, turns, strict=False)
-        ]
-        print_rows(headings, rows)
+        wide_rows, rows = (
+            [
+                [str(number), *_turn_row(turn, awaited, wide=wide, has_commits=bool(commits))]
+                for number, turn in zip(numbers, turns, strict=False)
+            ]
+            for wide in (True, False)
+        )
+        print_widest_rows(
+            (["#", "STATUS", "AGE", "TOOK", "IN/OUT", *commits, "TURN", "RESULT"], wide_rows),
+            (["#", "STATUS", "AGE", "TURN", "RESULT"], rows),
+        )
     if overview.children:
         terminal_io.out().print("\nSessions that it has started, newest first:")
         print_sessions(overview.children, projects, are_children=True)
@@ -312,7 +315,7 @@ def _project_details(detail: Session, projects: Mapping[str, Project]) -> dict[s
     return shown
 
 
-def _activity_label(detail: Session) -> str:
+def activity_label(detail: Session) -> str:
     if detail.archived_at:
         return "archived"
     if detail.end:
@@ -335,7 +338,7 @@ def _stall_reason(detail: Session) -> str | None:
 
 def _activity_text(detail: Session) -> str:
     reason = _stall_reason(detail)
-    return f"{_activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else _activity_label(detail)
+    return f"{activity_label(detail)}: {_STALL_REASONS[reason]}" if reason else activity_label(detail)
 
 
 def _colour_label(status: str) -> str:

@@ -21,6 +21,8 @@ class StepProgressView:
         self._screen = TerminalScreen(lines_on_stdout=True)
         self._total = len(steps)
         self._label_columns = max(len(step_tables.step_label(step)) for step in steps)
+        self._running: tuple[str, int] | None = None
+        """The step in the status line, and its attempt."""
 
     def step_started(self, number: int, step: Step) -> None:
         attempt = f"attempt {step_tables.format_attempts(step)} · " if step.attempt > 1 else ""
@@ -28,14 +30,22 @@ class StepProgressView:
             "" if step.kind == "external" else step_tables.step_text(step)
         )  # shown when it waits, with references replaced
         self._print_step(number, step, "started", f"{attempt}{text}")
-        label = step_tables.step_label(step)
-        self._screen.set_status(f"{self._count(number)} {label} ")
 
-    def step_waits(self, number: int, step: Step, what: str) -> None:
+    def set_running(self, number: int, step: Step | None) -> None:
+        """Shows the running step in the status line, or none."""
+        running = None if step is None else (step.id, step.attempt)
+        if running != self._running:
+            self._running = running
+            self._screen.set_status(None if step is None else f"{self._count(number)} {step_tables.step_label(step)} ")
+
+    def step_waits(self, number: int, step: Step, what: str, command: str = "") -> None:
+        """`command`: what the user can run. It is on its own line and never shortened."""
         self._print_step(number, step, "waits", what, "yellow")
+        if command:
+            indent = " " * (len(self._count(number)) + 1)
+            self._screen.print_line(f"{indent}[dim]{terminal_io.quote(command)}[/]", fitted=True)
 
     def step_ended(self, number: int, step: Step) -> None:
-        self._screen.set_status(None)
         colour = {"completed": "green", "failed": "red"}.get(step.state, "yellow")
         result = step.result
         text = "" if result is None else result.text.removesuffix(f"[exit code {result.exit_code}]")
@@ -93,6 +103,7 @@ class StepProgressView:
         terminal_io.err().print(f"{indent}[dim]{terminal_io.quote(command)}[/]", soft_wrap=bool(indent))
 
     def connection_changed(self, error: ClientError | None) -> None:
+        self._running = None
         if self._screen.is_live:
             self._screen.set_status("connection lost, reconnecting" if error else "reconnected, waiting")
         else:
@@ -138,7 +149,9 @@ class QuietProgressView(StepProgressView):
 
     def step_started(self, number: int, step: Step) -> None: ...
 
-    def step_waits(self, number: int, step: Step, what: str) -> None: ...
+    def set_running(self, number: int, step: Step | None) -> None: ...
+
+    def step_waits(self, number: int, step: Step, what: str, command: str = "") -> None: ...
 
     def step_ended(self, number: int, step: Step) -> None: ...
 

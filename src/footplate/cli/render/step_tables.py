@@ -1,6 +1,6 @@
 """Prints the steps of a session's queue: as a table, one in detail, and in one line each while they run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from footplate.cli.render import terminal_io, value_formatting
@@ -10,9 +10,8 @@ from footplate.client.response_models import SessionEnd
 
 _COLOURS: Final = {"running": "green", "completed": "green", "failed": "red", "cancelled": "yellow", "pending": "dim"}
 _PAUSE_REASONS: Final = {
-    "requested": "a person or program paused it",
-    "step_failed": "a step failed or was interrupted",
-    "group": "it waits for other sessions of its group",
+    "step_failed": " after a failed or interrupted step",
+    "group": " until other sessions of its group have ended",
 }
 _ACTIONS: Final = {"external": "needs result", "shell": "needs approval", "prompt": "needs action"}
 _ID_CHARACTERS: Final = 8
@@ -21,8 +20,14 @@ _LISTED_NAMES: Final = 3
 _WIDE_COLUMNS: Final = 120
 
 
-def print_steps(found: Sequence[Step], playback: Playback, end: SessionEnd | None = None) -> None:
-    """`end`: how the session ended, if it has."""
+def print_steps(
+    found: Sequence[Step],
+    playback: Playback,
+    end: SessionEnd | None = None,
+    messages: Mapping[str, str] | None = None,
+) -> None:
+    """`end`: how the session ended, if it has. `messages`: the texts of messages, by the id of their step."""
+    messages = messages or {}
     if not found and end is None:
         terminal_io.print_note('The queue is empty. Add a step: footplate steps add --shell "…"')
     elif found:
@@ -38,7 +43,7 @@ def print_steps(found: Sequence[Step], playback: Playback, end: SessionEnd | Non
                 format_attempts(step),
                 format_duration(step),
                 "" if step.result is None or step.result.exit_code is None else str(step.result.exit_code),
-                UntrustedText(step_text(step)),
+                UntrustedText(messages.get(step.id) or step_text(step)),
             ]
             for number, step in enumerate(found, 1)
         ]
@@ -46,21 +51,31 @@ def print_steps(found: Sequence[Step], playback: Playback, end: SessionEnd | Non
     if end is not None:
         terminal_io.out().print(f"The session has ended: {end.outcome}.")
     else:
-        print_playback(playback)
+        print_playback(playback, has_steps=any(step.state in {"pending", "running"} for step in found))
 
 
-def print_playback(playback: Playback) -> None:
+def print_playback(playback: Playback, *, has_steps: bool) -> None:
+    """`has_steps`: a step runs or is pending."""
+    if playback.playing and not has_steps:
+        terminal_io.out().print("Nothing is queued.")
+        return
     terminal_io.out().print(f"The session is {describe_playback(playback)}.")
     if not playback.playing:
         terminal_io.print_note(f"Continue: footplate play {playback.session_id}")
 
 
+def print_next(playback: Playback, steps: Sequence[Step]) -> None:
+    """Says which steps a paused session runs now. It may already have run them."""
+    terminal_io.out().print(f"Runs {', '.join(map(step_label, steps))}, then pauses again.")
+    terminal_io.print_note(f"See the results: footplate steps ls {playback.session_id}")
+
+
 def describe_playback(playback: Playback) -> str:
     if playback.playing:
         return "playing"
+    steps = "one more step" if playback.next_steps == 1 else f"{playback.next_steps} more steps"
     reason = _PAUSE_REASONS.get(playback.pause_reason or "", "")
-    steps = f"{playback.next_steps} more {'step' if playback.next_steps == 1 else 'steps'}"
-    return "[yellow]paused[/]" + (f": {reason}" if reason else "") + (f"; runs {steps}" if playback.next_steps else "")
+    return f"[yellow]paused[/]{reason}" + (f", but runs {steps} now" if playback.next_steps else "")
 
 
 def describe_queue(playback: Playback, pending: Sequence[Step], *, more: bool) -> str:
@@ -76,6 +91,7 @@ def describe_queue(playback: Playback, pending: Sequence[Step], *, more: bool) -
 def print_step(step: Step) -> None:
     result = step.result or StepResult(status=step.state)
     exit_code = "" if result.exit_code is None else str(result.exit_code)
+    awaited, command = _describe_wait(step)
     print_details(
         {
             "id": step.id,
@@ -83,7 +99,7 @@ def print_step(step: Step) -> None:
             "name": step.name or "",
             "kind": step.kind,
             "state": describe_state(step),
-            "waits_for": _describe_wait(step),
+            "waits_for": awaited,
             "why": UntrustedText(describe_failure(step)),
             step.kind: UntrustedText(step_text(step)),
             "if": UntrustedText(step.condition or ""),
@@ -100,6 +116,8 @@ def print_step(step: Step) -> None:
             "text": UntrustedText(_describe_text(step, result)),
         }
     )
+    if command:
+        terminal_io.print_exactly(terminal_io.out(), f"\n{command}")
 
 
 def _describe_text(step: Step, result: StepResult) -> str:
@@ -117,8 +135,6 @@ def step_label(step: Step) -> str:
 
 def step_text(step: Step) -> str:
     """Returns what the step does, as its author wrote it."""
-    if step.is_message:
-        return "(a message)"
     if step.sessions is not None:
         labels = [str(one.get("name") or number) for number, one in enumerate(step.sessions, 1)]
         more = ", …" if len(labels) > _LISTED_NAMES else ""
@@ -129,7 +145,7 @@ def step_text(step: Step) -> str:
     if step.kind in {"merge", "push"}:
         return f"{'into' if step.kind == 'merge' else 'as'} {step.into or step.branch or 'the default branch'}"
     content = " ".join(str(block.get("text") or f"[{block.get('type')}]") for block in step.content or ())
-    return step.command or step.instructions or content
+    return (step.command or step.instructions or content).strip() or ("(a message)" if step.is_message else "")
 
 
 def describe_state(step: Step) -> str:
@@ -141,16 +157,22 @@ def describe_state(step: Step) -> str:
     return f"[{colour}]{step.state}[/]" if colour else step.state
 
 
-def _describe_wait(step: Step) -> str:
+def _describe_wait(step: Step) -> tuple[str, str]:
+    """Returns what the step waits for, and the command that continues it or shows more."""
     if step.waiting_for == "retry":
-        return "the next attempt"
+        return "the next attempt", ""
     if step.waiting_for is None:
-        return ""
+        return "", ""
     if step.waiting_for == "sessions":
-        return f"its sessions: footplate ls --children-of {step.session_id}"
+        return "its sessions", f"footplate ls --children-of {step.session_id}"
     if step.kind == "external":
-        return f"its result: footplate steps result {step_label(step)} --status completed"
-    return "a decision: footplate approvals"
+        return "its result", format_result_command(step)
+    return "a decision", "footplate approvals"
+
+
+def format_result_command(step: Step) -> str:
+    """Returns the command that reports the result of an external step."""
+    return f"footplate steps result {step.name or step.id} --session {step.session_id} --status completed"
 
 
 def describe_failure(step: Step) -> str:

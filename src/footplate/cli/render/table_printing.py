@@ -30,20 +30,29 @@ Cell = str | UntrustedText
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Prints a table and shortens its last column to fit. If it is still too wide, prints each row as a list."""
     console = terminal_io.out()
-    firsts = [[_full_text(cell) for cell in row[:-1]] for row in rows]
-    titles = [Text(heading, style="dim") for heading in headings]
-    widths = [max(count_columns(cell.plain) for cell in column) for column in zip(titles[:-1], *firsts, strict=True)]
+    widths = _column_widths(headings, rows)
     last_width = console.width - sum(widths) - 2 * len(widths)
     if last_width < _MIN_WIDTH:
         for row in rows:
             print_details(dict(zip([heading.lower() or "*" for heading in headings], row, strict=True)))
             console.print()
         return
+    firsts = [[_full_text(cell) for cell in row[:-1]] for row in rows]
+    titles = [Text(heading, style="dim") for heading in headings]
     lasts = [_shorten_text(row[-1], last_width) for row in rows]
     for line in ([*titles], *([*first, last] for first, last in zip(firsts, lasts, strict=True))):
         for cell, width in zip(line[:-1], widths, strict=True):
             cell.append(" " * (width + 2 - count_columns(cell.plain)))
         terminal_io.print_exactly(console, Text.assemble(*line))
+
+
+def print_widest_rows(*tables: tuple[Sequence[str], Sequence[Sequence[Cell]]]) -> None:
+    """Prints the first of the tables that fits on the terminal, or else the last one."""
+    for headings, rows in tables:
+        widths = _column_widths(headings, rows)
+        if terminal_io.out().width - sum(widths) - 2 * len(widths) >= _MIN_WIDTH:
+            break
+    print_rows(headings, rows)
 
 
 def print_details(values: Mapping[str, Cell]) -> None:
@@ -56,6 +65,12 @@ def print_details(values: Mapping[str, Cell]) -> None:
         parts = _markup_lines(value, width) if isinstance(value, str) else _untrusted_lines(value, width)
         for part_number, part in enumerate(parts):
             terminal_io.print_exactly(console, Text.assemble((f"{'' if part_number else name:<{indent}}", "dim"), part))
+
+
+def _column_widths(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """Returns the widths of all columns but the last."""
+    cells = [[_full_text(cell).plain for cell in row[:-1]] for row in rows]
+    return [max(map(count_columns, column)) for column in zip(headings[:-1], *cells, strict=True)]
 
 
 def _untrusted_lines(value: UntrustedText, width: int) -> list[Text]:

@@ -21,7 +21,7 @@ def print_triggers(found: Sequence[Trigger]) -> None:
     print_rows(["ID", "STATUS", "SESSION", "LIMIT", "NAME"], rows)
 
 
-def print_trigger(trigger: Trigger, address: str) -> None:
+def print_trigger(trigger: Trigger, address: str, member_name: str) -> None:
     agent, expires = trigger.agent, trigger.old_secret_expires_at
     shown: dict[str, Cell] = {
         "id": trigger.id,
@@ -36,7 +36,7 @@ def print_trigger(trigger: Trigger, address: str) -> None:
         "agent": "" if agent is None else f"{agent.id} (version {agent.version})",
         "environment": trigger.environment_id or "",
         "work": UntrustedText(_describe_work(trigger)),
-        "runs_as": trigger.runs_as,
+        "runs_as": UntrustedText(member_name, f" ({trigger.runs_as})") if member_name else trigger.runs_as,
         "old_secret": f"valid until {expires:%F %H:%M} UTC" if expires and expires > datetime.now(UTC) else "",
     }
     print_details({name: value for name, value in shown.items() if value not in ("", UntrustedText(""))})
@@ -65,7 +65,7 @@ def describe_state(trigger: Trigger) -> str:
         return "It is removed. Its sessions and deliveries stay."
     if trigger.status == "paused":
         return f"It is paused. Resume it with: footplate triggers update {trigger.id} --resume"
-    return "It accepts deliveries, in your name."
+    return "It accepts deliveries in your name."
 
 
 def _state(trigger: Trigger) -> str:

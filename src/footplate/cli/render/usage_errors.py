@@ -13,6 +13,8 @@ import typer
 from footplate.cli.render import terminal_io
 
 _JSON_OPTIONS: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
+_DATE_ERROR: Final = "does not match the formats"
+_DATE_MARKS: Final = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM", "%S": "SS"}
 _JSON_FORMATS: Final = frozenset({"json", "stream-json"})
 
 
@@ -21,7 +23,7 @@ def report_usage_error(error: typer.TyperException, arguments: Sequence[str]) ->
         detail = {
             "code": "usage",
             "title": "Invalid command line",
-            "message": error.format_message(),
+            "message": _plain(error.format_message()),
             "help": "`--help` lists the options of a command.",
         }
         terminal_io.print_json_line({"type": "error", "error": detail, "exit_code": error.exit_code})
@@ -29,7 +31,16 @@ def report_usage_error(error: typer.TyperException, arguments: Sequence[str]) ->
     text = io.StringIO()
     shown: Any = error  # typer's own class is private
     shown.show(file=text)
-    terminal_io.print_usage_error(_wrap(text.getvalue()))
+    terminal_io.print_usage_error(_wrap(_plain(text.getvalue())))
+
+
+def _plain(text: str) -> str:
+    """Returns a message without the marks of the libraries that wrote it."""
+    if _DATE_ERROR in text:
+        text = text.replace(_DATE_ERROR, "has none of the forms")
+        for mark, text_form in _DATE_MARKS.items():
+            text = text.replace(mark, text_form)
+    return text.replace("Value error, ", "")
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

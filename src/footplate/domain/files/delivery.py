@@ -165,7 +165,9 @@ class BranchCheckedOut(Conflict):
         super().__init__(
             f"The branch {branch!r} is checked out in the project {project!r}; a merge would leave its files outdated.",
             help_text="Nothing was changed. Run `footplate merge --into NEW-BRANCH` and then `git merge NEW-BRANCH` in "
-            "that checkout, or run `footplate apply` there for the changes without commits.",
+            "that checkout, or run `footplate apply` there for the changes without commits. If a step failed, repeat "
+            "it with another branch: `footplate steps retry STEP`, `footplate steps edit STEP --merge NEW-BRANCH`, "
+            "`footplate play`.",
         )
 
 

@@ -48,7 +48,7 @@ class ActivityFacts:
     """False also for a completed turn if its step has failed: a command, or work of a client or of child sessions."""
 
 
-def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911 - one return for each state
+def derive_activity(facts: ActivityFacts) -> Activity:  # noqa: C901, PLR0911, PLR0912 - one return for each state
     if facts.status is SessionStatus.TERMINATED:
         return Activity(ActivityState.ENDED)
     has_work = facts.status is not SessionStatus.IDLE or facts.has_input

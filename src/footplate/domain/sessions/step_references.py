@@ -159,5 +159,8 @@ _ABSENCE_HELP: Final[Mapping[str, str]] = {
 
 
 def _first_line(error: Exception) -> str:
-    """Return the library's message without its error class and the name that it gives the text."""
-    return _LIBRARY_PREFIX.sub("", str(error).partition("\n")[0])[:300]
+    """Return the library's message without its error class, the name that it gives the text, and the list of symbols
+    that its parser expects.
+    """
+    line = _LIBRARY_PREFIX.sub("", str(error).partition("\n")[0]).partition(" expecting ")[0]
+    return line.replace("mismatched input '<EOF>'", "the expression is not complete")[:300]

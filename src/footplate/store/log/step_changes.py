@@ -28,6 +28,15 @@ from footplate.store.row_mapping import Row
 from footplate.telemetry import traces
 
 MAX_DEFINITION_BYTES: Final = 60_000
+_STATE_TEXTS: Final = {
+    StepState.RUNNING: "is running",
+    StepState.COMPLETED: "has completed",
+    StepState.FAILED: "has failed",
+    StepState.SKIPPED: "was skipped",
+    StepState.CANCELLED: "was cancelled",
+}
+_PENDING_HELP: Final = "Only pending steps can be edited, moved and removed."
+_RETRY_HELP: Final = f"{_PENDING_HELP} To repeat it, use `footplate steps retry`, and change the copy."
 
 
 async def read_steps(
@@ -281,8 +290,8 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         step = await self._step(principal, session_id, steps.event_id_of(step_id))
         if step.state is not StepState.PENDING:
             raise Conflict(
-                f"Step {step_id!r} cannot be changed, because it is {step.state}.",
-                help_text="Only pending steps can be edited, moved and removed.",
+                f"Step {step_id!r} cannot be changed, because it {_STATE_TEXTS[step.state]}.",
+                help_text=_RETRY_HELP if step.state in {StepState.FAILED, StepState.CANCELLED} else _PENDING_HELP,
             )
         return step
 

@@ -151,7 +151,7 @@ async def process_delivery(
             )
         return ProcessedDelivery(load_delivery(found))
     if trigger.definition.is_paused:
-        raise Conflict("This trigger is paused.", help_text="Send the delivery again when it was resumed.")
+        raise Conflict("This trigger is paused.", help_text="Send the delivery again after it has been resumed.")
     recent = await connection.fetchrow(SQL["count_recent_deliveries"], signed.trigger_id)
     assert recent is not None
     if recent["number"] >= trigger.definition.max_per_minute:

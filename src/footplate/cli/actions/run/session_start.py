@@ -217,7 +217,7 @@ async def fork_session(client: AsyncFootplate, request: ForkRequest, **fields: A
     """Forks a session, which is not changed. The fork becomes the last used session."""
     session_id = await resolve_session_id(client, request.session)
     at = await _find_fork_point(client, session_id, request)
-    agent_id = await _resolve_agent(client, request.agent) if request.agent else None
+    agent_id = await resolve_agent(client, request.agent) if request.agent else None
     others = drop_none(agent=agent_id, model=request.model, title=request.title)
     forked = await client.sessions.fork(session_id, at=at, **others, **fields)
     saved_ids.remember_ids(client.base_url, session=forked.id)
@@ -359,7 +359,7 @@ async def choose_agent_and_environment(
     chosen = request.agent or server.agent
     overrides = {**request.overrides, **drop_none(harness=harness)}
     if chosen:
-        agent_id = await _resolve_agent(client, chosen)
+        agent_id = await resolve_agent(client, chosen)
         if request.tool_limit:
             overrides["tools"] = request.tool_limit.apply_to((await client.agents.retrieve(agent_id)).tools)
     else:
@@ -390,7 +390,7 @@ async def _recall_or_create(
     return made
 
 
-async def _resolve_agent(client: AsyncFootplate, wanted: str) -> str:
+async def resolve_agent(client: AsyncFootplate, wanted: str) -> str:
     if wanted.startswith("agent_"):
         return wanted
     async for agent in client.agents.list(limit=100):
