@@ -47,7 +47,7 @@ class FakeResourceFactory:
     def __init__(self) -> None:
         self.resources: list[FakeResource] = []
 
-    def grant(self, *, deadline: float) -> Any:
+    def grant(self, *, deadline: float, organisation: str | None = None) -> Any:
         del deadline
         self.resources.append(FakeResource())
         return self.resources[-1]
