@@ -23,7 +23,6 @@ from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.harness import registry
-from footplate.harness.known_models import known_models
 from footplate.harness.tool_calls import server_toolsets
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
@@ -48,7 +47,7 @@ from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
 from footplate.wiring.change_notifier import ChangeNotifier
-from footplate.wiring.model_connections import load_catalog
+from footplate.wiring.model_connections import known_models, load_catalog
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,

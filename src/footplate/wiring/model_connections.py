@@ -5,6 +5,7 @@
 import os
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
@@ -20,6 +21,7 @@ from footplate.domain.agents.model_connections import (
     ConnectionCatalog,
     ModelConnection,
     ModelProvider,
+    provider_family,
 )
 from footplate.domain.errors import Conflict
 from footplate.domain.ports.harness import Endpoint
@@ -141,6 +143,15 @@ def load_endpoints(settings: Settings) -> tuple[dict[str, Endpoint], dict[str, d
         scope = shared if one.organisation is None else own.setdefault(one.organisation, {})
         scope[one.name] = endpoint
     return shared, own
+
+
+@cache
+def known_models(provider: str) -> tuple[str, ...]:
+    """The models of a provider that the library knows. The first call imports the library, so make it in a thread."""
+    from pydantic_ai.models import known_model_names
+
+    names = (name.partition(":") for name in known_model_names())
+    return tuple(model for owner, _, model in names if owner == provider_family(provider))
 
 
 def find_missing_extra(provider: str) -> str | None:

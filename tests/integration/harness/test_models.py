@@ -49,16 +49,16 @@ def test_environment_variables_are_not_read(monkeypatch: pytest.MonkeyPatch) -> 
     client = ModelResolver({"anthropic": Endpoint("key-a")}).resolve("claude-sonnet-5").client  # type: ignore[attr-defined]
     assert (str(client.base_url), client.api_key, client.auth_token) == ("https://api.anthropic.com", "key-a", None)
     assert client.max_retries == 0
-    with pytest.raises(ModelRefused, match="no endpoint for the provider 'openai'"):
+    with pytest.raises(ModelRefused, match="needs the connection 'openai'"):
         ModelResolver({}).resolve("openai:gpt-5")
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("gpt-5", "has no provider"),
+        ("gpt-5", "has no connection"),
         ("groq:llama-3.3-70b-versatile", "needs a package"),
-        ("nowhere:x", "no endpoint for the provider 'nowhere'"),
+        ("nowhere:x", "needs the connection 'nowhere'"),
     ],
 )
 def test_an_unknown_provider_is_refused_with_a_reason(name: str, problem: str) -> None:
