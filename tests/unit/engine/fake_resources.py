@@ -48,7 +48,7 @@ class FakeResourceFactory:
         self.resources: list[FakeResource] = []
 
     def grant(self, *, deadline: float, organisation: str | None = None) -> Any:
-        del deadline
+        del deadline, organisation
         self.resources.append(FakeResource())
         return self.resources[-1]
 
