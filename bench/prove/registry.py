@@ -102,6 +102,7 @@ NAMES: Final[Mapping[str, str]] = {
     "triggers-1": "webhooks_arrive_despite_kills",
     "triggers-2": "schedules_fire_once",
     "triggers-3": "deliveries_act_once",
+    "seeds-2": "same_agent_on_every_provider",
     "seeds-8": "client_resolves_on_other_systems",
     "seeds-5": "server_tools_run_at_most_once",
     "seeds-7": "usage_reports_match_the_log",

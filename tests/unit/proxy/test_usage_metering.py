@@ -88,7 +88,7 @@ def test_a_response_that_was_cut_has_what_was_reported() -> None:
     assert found == MeteredUsage(1000, 1, 500, 0)
 
 
-def test_a_line_without_an_end_is_not_kept() -> None:
+def test_a_line_without_an_end_is_not_read() -> None:
     found = UsageMeter(METERS["openai"], compressed=False)
     for _ in range(9):
         found.feed(b"x" * (1 << 20))
