@@ -8,9 +8,10 @@ from anthropic import AsyncAnthropic
 from anthropic.types import ModelInfo
 
 from footplate.api.wire.models import ModelResponse
+from footplate.client import AsyncFootplate, resources
 from footplate.domain.agents.model_connections import ConnectionCatalog, ModelConnection
 
-from .conftest import Api, make_client
+from .conftest import BASE, Api, make_client
 from .sdk_validation import validate_strictly
 
 CONNECTIONS = ConnectionCatalog(
@@ -40,7 +41,6 @@ async def test_the_sdk_lists_models_page_by_page(connected: Api, sdk: AsyncAnthr
         assert [model.id async for model in sdk.beta.models.list(limit=limit)] == IDS
     page = await sdk.models.list(before_id=IDS[3], limit=2)
     assert ([model.id for model in page.data], page.has_more) == (IDS[1:3], True)
-    assert (await sdk.models.retrieve("gpu/org/model")).display_name == "org/model"
 
 
 async def test_a_model_has_its_connection_and_provider(connected: Api) -> None:
@@ -54,10 +54,18 @@ async def test_a_model_has_its_connection_and_provider(connected: Api) -> None:
             ("gpu", "vllm"),
         ]
         assert (body["first_id"], body["last_id"], body["has_more"]) == (IDS[0], IDS[-1], False)
-        missing = await http.get("/v1/models/secret/m")
-        assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
         refused = await http.get("/v1/models?lifecycle=retired")
         assert (refused.status_code, refused.json()["error"]["field"]) == (400, "lifecycle")
+
+
+async def test_the_client_lists_all_pages(connected: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "_MODELS_PAGE", 1)
+    async with make_client(connected.app) as http:
+        found = await AsyncFootplate(BASE, "secret-a", http=http).models.list()
+    assert [(model.id, model.provider) for model in found] == [
+        *((model_id, "anthropic") for model_id in IDS[:2]),
+        *((model_id, "vllm") for model_id in IDS[2:]),
+    ]
 
 
 @pytest.mark.parametrize("model", ["secret/m", "nowhere/gpt-5", {"id": "nowhere/gpt-5"}])

@@ -11,11 +11,9 @@ from footplate.api.requests.parsing import read_query
 from footplate.api.routing import create_router
 from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import models
-from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.json_responses import json_response
-from footplate.api.wire.models import ListedModel, ListModels, ModelListing, ModelResponse
+from footplate.api.wire.models import ListedModel, ListModels, ModelListing
 from footplate.domain.agents.model_connections import ModelConnection
-from footplate.domain.errors import NotFound
 from footplate.domain.organisations.principals import Principal
 
 router = create_router("/v1/models", "models")
@@ -28,16 +26,6 @@ async def list_models(request: Request, principal: Caller) -> Response:
     """
     query = read_query(request, ListModels)
     return json_response(models.serialize_page(await _load_models(get_services(request), principal), query))
-
-
-@router.get("/{model_id:path}", response_model=ModelResponse)
-async def retrieve_model(request: Request, model_id: str, principal: Caller) -> Response:
-    read_query(request, NoParameters)
-    found = await _load_models(get_services(request), principal)
-    model = next((model for model in found if model.id == model_id), None)
-    if model is None:
-        raise NotFound("listed model", model_id)
-    return json_response(models.serialize_model(model))
 
 
 async def _load_models(services: ApiServices, principal: Principal) -> list[ListedModel]:
