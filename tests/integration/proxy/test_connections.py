@@ -108,7 +108,7 @@ async def test_an_organisation_cannot_use_the_connections_of_another() -> None:
 
 async def test_relayed_tokens_are_counted_by_connection() -> None:
     def count(kind: str) -> float:
-        return metrics.RELAYED_TOKENS.labels("counted", kind)._value.get()
+        return float(metrics.RELAYED_TOKENS.labels("counted", kind)._value.get())
 
     before = {kind: count(kind) for kind in ("input", "output", "cache_read")}
     script = replies([text("Hi."), usage(1000, 100, cache_read=500)])

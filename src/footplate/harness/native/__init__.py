@@ -11,4 +11,4 @@ def create(services: HarnessServices) -> Harness:
     """The factory of the entry point `native`."""
     models = ModelResolver(services.endpoints, services.model_transport)
     warm_up(models)
-    return NativeHarness(models, WebTools(services.web), services.mcp)
+    return NativeHarness(models.resolve, WebTools(services.web), services.mcp)

@@ -12,9 +12,9 @@ from footplate.harness import mcp
 from footplate.harness.native.agent_loop import AgentLoop
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.parsed_conversation_cache import ConversationCache
-from footplate.harness.native.requests import request_settings
+from footplate.harness.native.requests import model_resolver, request_settings
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
-from footplate.harness.native.requests.model_resolver import ModelResolver
+from footplate.harness.native.requests.model_resolver import ResolveModel
 from footplate.harness.native.toolset import tool_inputs
 from footplate.harness.native.web.web_tools import WebTools
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class NativeHarness:
     opens_late: Final = True
 
-    def __init__(self, models: ModelResolver, web: WebTools, mcp_access: McpAccess | None = None) -> None:
+    def __init__(self, models: ResolveModel, web: WebTools, mcp_access: McpAccess | None = None) -> None:
         """`mcp_access`: limits for connections to MCP servers."""
         self._models = models
         self._web = web
@@ -58,8 +58,8 @@ class NativeHarness:
         server_events: Sequence[Event] = (),
     ) -> AgentLoop:
         """`server_events`: errors of MCP servers that cannot be used."""
-        model = self._models.resolve(turn.config.model, turn.endpoints)
-        endpoint = self._models.find_endpoint(turn.config.model, turn.endpoints)
+        model = self._models(turn.config.model, turn.endpoints)
+        endpoint = model_resolver.find_endpoint(turn.config.model, turn.endpoints)
         tools = [tool_inputs.tool_definition(name) for name in turn.config.tools if name in tool_inputs.TOOL_INPUTS]
         if servers is not None:
             tools += [tool_inputs.mcp_tool_definition(tool) for tool in servers.tools.values()]

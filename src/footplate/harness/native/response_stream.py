@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import StreamedResponse
 
+from footplate.domain.agents.model_connections import PROVIDERS
 from footplate.domain.ports.harness import Preview, TurnLog
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, PreviewType, Usage
@@ -64,7 +65,7 @@ class ResponseStream:
             async for event in stream:
                 self._handle_event(event)
         response = stream.get()
-        if response.state == "incomplete" or not _has_finish_reason(response):
+        if response.state == "incomplete" or (response.provider_name in PROVIDERS and not _has_finish_reason(response)):
             raise provider_errors.incomplete_stream_error()
         return response
 

@@ -5,7 +5,7 @@ configured endpoints, never from environment variables. Retries of the SDKs are 
 shows it in the status of the session.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +20,7 @@ from footplate.domain.ports.model_transport import ModelTransport
 from footplate.harness.native.requests import provider_clients, sdk_transport
 
 AnyModel: TypeAlias = Model[Any]
+ResolveModel: TypeAlias = Callable[[str, Mapping[str, Endpoint]], AnyModel]
 
 _WARM_UP_MODEL: Final = "claude-sonnet-5"
 _PLACEHOLDER_KEY: Final = "each-turn-brings-its-own"
@@ -69,11 +70,6 @@ class ModelResolver:
             self._models[key] = self._create(provider_name, parsed.model, endpoint)
         return self._models[key]
 
-    def find_endpoint(self, name: str, turn_endpoints: Mapping[str, Endpoint]) -> Endpoint | None:
-        """The turn's own endpoint for a model, with its token."""
-        parsed = parse_model_name(name)
-        return turn_endpoints.get(parsed.connection) if parsed is not None else None
-
     def _create(self, provider: str, model: str, endpoint: Endpoint) -> AnyModel:
         if provider not in PROVIDERS:
             raise ModelRefused(
@@ -99,3 +95,9 @@ class ModelResolver:
             client = sdk_transport.create_client(self._transport)
             self._providers[key] = provider_clients.create_provider(name, endpoint, client)
         return self._providers[key]
+
+
+def find_endpoint(name: str, turn_endpoints: Mapping[str, Endpoint]) -> Endpoint | None:
+    """Returns the turn's own endpoint for a model, with its token."""
+    parsed = parse_model_name(name)
+    return turn_endpoints.get(parsed.connection) if parsed is not None else None
