@@ -1,5 +1,7 @@
 """Names of models, and the connections of an organisation."""
 
+from pathlib import Path
+
 import pytest
 
 from footplate.domain.agents.model_connections import (
@@ -45,3 +47,11 @@ def test_an_organisation_sees_its_own_and_the_shared_connections() -> None:
 
 def test_every_family_is_a_provider() -> None:
     assert {provider_family(name) for name in PROVIDERS} <= PROVIDERS.keys()
+
+
+def test_the_documentation_lists_every_provider_and_its_package() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "models.md").read_text()
+    rows = page.partition("## Providers")[2].partition("\n## ")[0].splitlines()
+    for name, provider in PROVIDERS.items():
+        (row,) = [row for row in rows if row.startswith("|") and f"`{name}`" in row.split("|")[1]]
+        assert (f"footplate[{provider.extra}]" if provider.extra else "included") in row
