@@ -81,6 +81,9 @@ _SETTINGS: Final = {
     "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
     "FOOTPLATE_RETRY_WAIT": "0.2",
     "FOOTPLATE_MAX_FAILURES": str(MAX_FAILURES),
+    # A worker that a busy machine suspends for seconds would lose its turns, which is not the subject here.
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "60",
+    "FOOTPLATE_LEASE": "40",
 }
 
 

@@ -6,6 +6,7 @@ shows it in the status of the session.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +45,16 @@ class ModelResolver:
     def warm_up_model(self) -> AnyModel | None:
         """An Anthropic model for the warm-up, if this worker has an endpoint for Anthropic."""
         return self.resolve(_WARM_UP_MODEL) if ANTHROPIC in self._endpoints else None
+
+    def load_packages(self) -> None:
+        """Loads the SDKs of the shared connections and creates their clients. This can take seconds, so call it before
+        the worker reports ready: in a turn it would block the event loop. A missing package is reported by the turn.
+        """
+        for name, endpoint in self._endpoints.items():
+            provider = PROVIDERS.get(endpoint.provider or name)
+            if provider is not None and provider.extra is not None:
+                with suppress(ModelRefused):
+                    self.resolve(f"{name}/{_WARM_UP_MODEL}")
 
     def resolve(self, name: str, turn_endpoints: Mapping[str, Endpoint] | None = None) -> AnyModel:
         """Returns the model. `turn_endpoints`: the connections that the turn may use."""
