@@ -62,12 +62,14 @@ async def open_cluster(
     postgres_settings: Mapping[str, str] | None = None,
     stack: Stack | None = None,
     worker_module: str = "footplate",
+    connections: str = "",
 ) -> AsyncIterator["Cluster"]:
     """Starts a cluster. `environment` reaches the api and the workers (`FOOTPLATE_LINGER`, …). Its files are deleted at
     the end.
 
     It uses `stack`, which must be running, or the shared one, or starts its own. `worker_module`: a module that starts
-    the worker in a different way.
+    the worker in a different way. `connections`: the file of model connections, in which `{model}` is replaced by the
+    URL of the scripted model.
     """
     directory = _new_directory()
     try:
@@ -85,6 +87,7 @@ async def open_cluster(
                 workers=workers,
                 environment=environment or {},
                 worker_module=worker_module,
+                connections=connections,
             )
             ending.push_async_callback(cluster.aclose)
             await cluster.start()
@@ -103,6 +106,7 @@ class Cluster:
         workers: int,
         environment: Mapping[str, str],
         worker_module: str = "footplate",
+        connections: str = "",
     ) -> None:
         self.id = secrets.token_hex(8)
         self.directory = directory
@@ -115,6 +119,7 @@ class Cluster:
         self._workers = workers
         self._extra = dict(environment)
         self._worker_module = worker_module
+        self._connections = connections
         self.apis: list[PythonService] = []
         self.workers: list[PythonService] = []
 
@@ -142,6 +147,8 @@ class Cluster:
         self.failpoints.mkdir()
         await databases.create_database(self.stack, self._database)
         await self.model.start()
+        if self._connections:
+            self._connections_file.write_text(self._connections.replace("{model}", self.model.url))
         self.key = await self.create_key("default")
         self.apis = [self._api(number, port) for number, port in enumerate(self._ports)]
         self.workers = [self._worker(number) for number in range(self._workers)]
@@ -202,8 +209,13 @@ class Cluster:
             "FOOTPLATE_OPENAI_BASE_URL": self.model.openai_url,
             "FOOTPLATE_METRICS_ADDRESS": "off",
             cluster_processes.CLUSTER_VARIABLE: self.id,
+            **({"FOOTPLATE_MODEL_CONNECTIONS": str(self._connections_file)} if self._connections else {}),
             **self._extra,
         }
+
+    @property
+    def _connections_file(self) -> Path:
+        return self.directory / "connections.toml"
 
     def _own_settings(self) -> Settings:
         of_stack = self.settings

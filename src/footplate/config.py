@@ -251,6 +251,9 @@ class Settings(BaseSettings, RequestLimits):
     anthropic_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("anthropic_base_url"))] = None
     openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_with_provider_alias("openai_api_key"))] = None
     openai_base_url: Annotated[str | None, Field(validation_alias=_with_provider_alias("openai_base_url"))] = None
+    model_connections: Path | None = None
+    """A TOML file with further connections to model providers. The API and the workers must have the same connections;
+    only workers read the keys."""
 
     metrics_address: str | None = None
     """The address of `/metrics`: host:port, a port on loopback, or `off`. Default: the API serves it on loopback, port

@@ -9,7 +9,7 @@ location and in each form, and the search has to find all of them.
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -61,7 +61,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
         async with (
             open_sink() as sink,
-            _open_collector(sink) as endpoint,
+            open_trace_collector(sink) as endpoint,
             WebSite() as site,
             Stack(Path(directory)) as stack,
         ):
@@ -78,7 +78,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             ):
                 scenario_run = await _run_scenarios(cluster, client, sink, site, key, quick=quick)
                 await _check_key_was_used(cluster, key)
-                finds, searched = await _search(cluster, sink, [key])
+                finds, searched = await search_data(cluster, sink, [key])
                 planted, missed = await _find_planted_keys(cluster, client, sink, endpoint, scenario_run)
     megabytes = sum(searched.values()) / 1e6
     headline = (
@@ -130,7 +130,7 @@ async def _run_scenarios(
         await trace_checks.check_after_crash(cluster, client, sink)
     async with Client(cluster, key=await cluster.create_key("broken")) as broken:
         await trace_checks.check_exception(cluster, broken, sink, organisation="broken")
-    await _run_provider_errors(cluster, client, key, agent)
+    await run_provider_errors(cluster, client, key, agent, FORMATS)
     scenario_run.spied_session_id = await client.session()
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)
     stop.set()
@@ -165,13 +165,15 @@ async def _count_turns(cluster: Cluster) -> int:
         await connection.close()
 
 
-async def _run_provider_errors(cluster: Cluster, client: Client, key: Canary, agent: str) -> None:
+async def run_provider_errors(
+    cluster: Cluster, client: Client, key: Canary, agent: str, models: Collection[str]
+) -> None:
     """Runs turns against providers that repeat the key: with a 401 in body and header, and with a 500."""
     wrong = f"Incorrect API key provided: {key.value}"
     await cluster.model.install("repeats", replies(reply(http_error(401, message=wrong, headers={"x-key": key.value}))))
     await cluster.model.install("fails", replies(reply(http_error(500, message=wrong), repeat=True)))
     for script in ("repeats", "fails"):
-        for model in FORMATS:
+        for model in models:
             session_id = await client.session(_with_model(agent, model))
             seen = await client.run_turn(session_id, f"Please. [[script:{script}]]")
             errors = [event["error"]["message"] for event in seen if event["type"] == ev.SESSION_ERROR]
@@ -197,7 +199,7 @@ async def _check_key_was_used(cluster: Cluster, key: Canary) -> None:
     require(holds=set(credentials) == {f"Bearer {key.value}"}, otherwise=f"{len(credentials)} credentials were used")
 
 
-async def _search(
+async def search_data(
     cluster: Cluster, sink: TelemetrySink, canaries: list[Canary]
 ) -> tuple[set[tuple[str, str, str]], Counter[str]]:
     """Returns each find as (core of the canary, location, form), and the bytes searched by location."""
@@ -217,7 +219,7 @@ async def _find_planted_keys(
     await planting.plant(cluster, sink, endpoint, plants, scenario_run.spied_session_id)
     await copy_readable_files(cluster, client, scenario_run.spied_session_id)
     with planting.planted_processes(cluster, plants):
-        finds, _ = await _search(cluster, sink, list(plants.values()))
+        finds, _ = await search_data(cluster, sink, list(plants.values()))
     found = {(core, place) for core, place, _ in finds}
     return len(plants), [
         f"{place}, {form}" for (place, form), canary in plants.items() if (canary.core, place) not in found
@@ -225,7 +227,7 @@ async def _find_planted_keys(
 
 
 @asynccontextmanager
-async def _open_collector(sink: TelemetrySink) -> AsyncIterator[str]:
+async def open_trace_collector(sink: TelemetrySink) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         async with open_collector(Path(directory), sink.url) as endpoint:
             yield endpoint

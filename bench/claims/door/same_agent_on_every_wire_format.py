@@ -5,7 +5,7 @@ client's events are compared with those that the scenario expects, and then with
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from bench.prove.figure import Figure, require
@@ -34,7 +34,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for story in chosen:
             await cluster.model.install(story.script_name, story.script)
         async with Client(cluster) as client:
-            comparison = _ScenarioComparison(cluster, client, site, await client.agent(tools=_TOOLS))
+            comparison = ScenarioComparison(cluster, client, site, await client.agent(tools=_TOOLS))
             await comparison.check_offered_tools()
             for _ in range(1 if quick else _REPEATS):
                 for story in chosen:
@@ -55,8 +55,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-class _ScenarioComparison:
-    def __init__(self, cluster: Cluster, client: Client, site: WebSite, agent_id: str) -> None:
+class ScenarioComparison:
+    """Runs scenarios on several wire formats. `formats`: the path of the requests, by the name of the model."""
+
+    def __init__(
+        self, cluster: Cluster, client: Client, site: WebSite, agent_id: str, formats: Mapping[str, str] = FORMATS
+    ) -> None:
+        self._formats = formats
         self._cluster = cluster
         self._client = client
         self._site = site
@@ -64,21 +69,22 @@ class _ScenarioComparison:
         self.faults: list[str] = []
         self.events = 0
 
-    async def compare(self, story: Scenario) -> None:
-        """Runs the scenario on all formats at once and compares the events."""
-        runs = await asyncio.gather(*(self._run_scenario(story, model) for model in FORMATS))
-        for model, (session_id, received) in zip(FORMATS, runs, strict=True):
+    async def compare(self, story: Scenario, omitted: Collection[str] = ()) -> None:
+        """Runs the scenario on all formats at once, except on the omitted ones, and compares the events."""
+        models = [model for model in self._formats if model not in omitted]
+        runs = await asyncio.gather(*(self._run_scenario(story, model) for model in models))
+        for model, (session_id, received) in zip(models, runs, strict=True):
             self.events += len(received)
             await self._check(story, model, session_id, received)
         first, *others = (event_comparison.comparable_events(received) for _, received in runs)
-        for model, other in zip(list(FORMATS)[1:], others, strict=True):
+        for model, other in zip(models[1:], others, strict=True):
             differing = [pair for pair in zip(first, other, strict=False) if pair[0] != pair[1]]
             self._require(story, model, "differs", not differing and len(first) == len(other), differing[:1])
 
     async def check_offered_tools(self) -> None:
         plain = await self._client.agent()
         for agent_id, expected in ((self._agent_id, True), (plain, False)):
-            for model, path in FORMATS.items():
+            for model, path in self._formats.items():
                 session_id = await self._create_session(model, agent_id)
                 await self._client.run_turn(session_id, "Hello")
                 (record,) = await self._list_requests(session_id)
@@ -133,7 +139,7 @@ class _ScenarioComparison:
         """Checks the requests to the provider and the web site: each in the right format, and none twice."""
         records = await self._list_requests(session_id)
         paths = {record["path"] for record in records}
-        self._require(story, model, "path", paths == {FORMATS[model]}, paths)
+        self._require(story, model, "path", paths == {self._formats[model]}, paths)
         self._require(story, model, "requests", len(records) == story.requests, len(records))
         if story.min_wait and len(records) > 1:
             waited = records[1]["time"] - records[0]["time"]
@@ -157,4 +163,9 @@ def _with_model(agent_id: str, model: str) -> Any:
 
 
 def _offered_tools(body: Mapping[str, Any]) -> set[str]:
-    return {tool.get("name") or tool["function"]["name"] for tool in body.get("tools", ())}
+    """Returns the names of the tools in a request of any wire format."""
+    of_bedrock = [tool["toolSpec"] for tool in body.get("toolConfig", {}).get("tools", ()) if "toolSpec" in tool]
+    tools = [*body.get("tools", ()), *of_bedrock]
+    of_gemini = [each for tool in tools for each in tool.get("functionDeclarations", ())]
+    found = [tool.get("function", tool) for tool in [*tools, *of_gemini]]
+    return {tool["name"] for tool in found if "name" in tool}

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from footplate.api.stream_and_body_quotas import KeyQuotas, StreamSlot
 from footplate.api.watched_sessions import WatchedSessions
 from footplate.domain.agents.environment_config import Backend
+from footplate.domain.agents.model_connections import ConnectionCatalog
 from footplate.domain.files.delivery import DeliveryService
 from footplate.domain.files.uploaded_files import FileBytes
 from footplate.domain.network.address_policy import AddressPolicy
@@ -79,6 +80,10 @@ class ApiServices:
     """Whether a provider for `web_search` is configured."""
     toolsets: frozenset[str] = frozenset()
     """Names of the server-side toolsets whose packages are installed."""
+    connections: ConnectionCatalog = field(default_factory=ConnectionCatalog)
+    """The connections to model providers."""
+    known_models: Callable[[str], Sequence[str]] = lambda _: ()
+    """Returns the models of a provider that the library knows. The first call takes a moment, so use a thread."""
     projects_root: str = "/nonexistent"
     """Directory that must contain projects with a path, as the operator wrote it."""
     named_roots: AllowedRoots = field(default_factory=lambda: AllowedRoots({}))

@@ -20,6 +20,7 @@ from footplate.cli.commands import (
     files,
     limits,
     members,
+    models,
     policy,
     projects,
     questions,
@@ -103,6 +104,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Answer a question of an agent.
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)
+app.command(rich_help_panel=RESOURCES, short_help="List the models that agents can use.")(models.models)
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)

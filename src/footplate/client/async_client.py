@@ -16,6 +16,7 @@ from footplate.client.resources import (
     DeploymentRuns,
     Deployments,
     Environments,
+    Models,
     Projects,
     Sessions,
     Turns,
@@ -49,6 +50,7 @@ class AsyncFootplate:
         )
         self.base_url = self._transport.base_url
         self.agents = Agents(self._transport)
+        self.models = Models(self._transport)
         self.environments = Environments(self._transport)
         self.projects = Projects(self._transport)
         self.workspaces = Workspaces(self._transport)

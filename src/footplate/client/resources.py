@@ -1,5 +1,5 @@
-"""Client methods for agents, environments, projects, workspaces, sessions, turns and deployments. There is one class
-for each resource and one method for each route.
+"""Client methods for agents, models, environments, projects, workspaces, sessions, turns and deployments. There is one
+class for each resource and one method for each route.
 
 Further fields of a request body can be passed as keyword arguments, under their names in the API.
 """
@@ -19,6 +19,7 @@ from footplate.client.response_models import (
     DeploymentRun,
     Diff,
     Environment,
+    ModelInfo,
     Project,
     Session,
     TotalUsage,
@@ -26,6 +27,8 @@ from footplate.client.response_models import (
     Workspace,
 )
 from footplate.client.transport import Transport
+
+_MODELS_PAGE = 1000
 
 
 class Agents:
@@ -52,6 +55,22 @@ class Agents:
 
     async def archive(self, agent_id: str) -> Agent:
         return Agent.model_validate(await self._transport.post(f"/v1/agents/{agent_id}/archive"))
+
+
+class Models:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> list[ModelInfo]:
+        """Returns all models that are listed for the organisation's connections."""
+        found: list[ModelInfo] = []
+        params: dict[str, Any] = {"limit": _MODELS_PAGE}
+        while True:
+            page = await self._transport.get("/v1/models", params)
+            found += [ModelInfo.model_validate(model) for model in page["data"]]
+            if not page["has_more"]:
+                return found
+            params["after_id"] = page["last_id"]
 
 
 class Environments:

@@ -82,6 +82,14 @@ class Team(ResponseModel):
     created_at: datetime
 
 
+class ModelInfo(ResponseModel):
+    id: str
+    """The name for an agent's `model`: `connection/model`."""
+    display_name: str
+    connection: str
+    provider: str
+
+
 class Limit(ResponseModel):
     name: str
     scope: Literal["organisation", "each_member", "member"]

@@ -61,7 +61,7 @@ async def open_turn_resources(
     """Open the resources of a turn. With `check_lease`, the environment is opened at its first use, and only while the
     turn holds its lease. `output_directories` restores the session's outputs before anything runs.
     """
-    grant = models.grant(deadline=deadline)
+    grant = models.grant(deadline=deadline, organisation=claim.organisation)
 
     async def open_environment(deadline: float) -> OpenEnvironment:
         environment = await environment_factory.open_environment(

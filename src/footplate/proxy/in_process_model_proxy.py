@@ -22,7 +22,7 @@ class InProcessModelProxy:
         received: ProviderResponse | None = None
         try:
             grant, model_request = self._gateway.admit(request.method, path, query, headers)
-            async with _cancel_at_turn_end(grant, turn_ended_refusal(model_request.provider)):
+            async with _cancel_at_turn_end(grant, turn_ended_refusal(model_request.connection.wire_format)):
                 received = await self._gateway.send(model_request, request.body)
         except ModelRequestRefused as refused:
             if received is not None:

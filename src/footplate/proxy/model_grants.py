@@ -19,8 +19,10 @@ def lease_clock() -> float:
 class Grant:
     """Permission of one turn to send model requests. Created by `Grants.issue`."""
 
-    def __init__(self, name: str, deadline: float) -> None:
+    def __init__(self, name: str, deadline: float, organisation: str | None = None) -> None:
+        """`organisation`: the turn may also use its own connections, not only those that all organisations share."""
         self.name = name
+        self.organisation = organisation
         self.token = f"{NAME_PREFIX}-{name}-{secrets.token_urlsafe(32)}"
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Completes when the turn ends. All work for the turn then stops."""
@@ -49,8 +51,8 @@ class Grants:
     def __init__(self) -> None:
         self._active: dict[str, Grant] = {}
 
-    def issue(self, deadline: float) -> Grant:
-        grant = Grant(secrets.token_hex(8), deadline)
+    def issue(self, deadline: float, organisation: str | None = None) -> Grant:
+        grant = Grant(secrets.token_hex(8), deadline, organisation)
         self._active[grant.name] = grant
         return grant
 

@@ -32,10 +32,16 @@ _PLACEHOLDER_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - a placeho
 class ModelProxy(ModelAccess):
     """An async context manager. It is served by the worker's event loop."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        """`endpoints`: the real credentials, by provider."""
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        organisations: Mapping[str, Mapping[str, Endpoint]] | None = None,
+    ) -> None:
+        """`endpoints`: the real credentials, by connection. `organisations`: connections that only one organisation may
+        use, which replace those of the same name.
+        """
         self._grants = Grants()
-        self._upstream = ProviderClient(endpoints)
+        self._upstream = ProviderClient(endpoints, organisations or {})
         gateway = ProviderGateway(self._grants, self._upstream)
         self.in_process = InProcessModelProxy(gateway)
         """For harnesses that run in this process."""
@@ -59,13 +65,17 @@ class ModelProxy(ModelAccess):
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
         """Endpoints for clients that are created once. The URLs are valid for all turns, the key for none."""
-        return self.endpoints_for(_PLACEHOLDER_TOKEN)
+        return self.endpoints_for(_PLACEHOLDER_TOKEN, None)
 
-    def grant(self, *, deadline: float) -> ModelGrant:
-        return TurnGrant(self, self._app, self._grants, self._grants.issue(deadline))
+    def grant(self, *, deadline: float, organisation: str | None = None) -> ModelGrant:
+        return TurnGrant(self, self._app, self._grants, self._grants.issue(deadline, organisation))
 
-    def endpoints_for(self, token: str) -> Mapping[str, Endpoint]:
-        return {name: Endpoint(token, f"{self._url}/{name}") for name in sorted(self._upstream.providers)}
+    def endpoints_for(self, token: str, organisation: str | None) -> Mapping[str, Endpoint]:
+        connections = self._upstream.list_connections(organisation)
+        return {
+            name: Endpoint(token, f"{self._url}/{name}", connection.provider)
+            for name, connection in sorted(connections.items())
+        }
 
 
 class TurnGrant(ModelGrant):
@@ -78,7 +88,7 @@ class TurnGrant(ModelGrant):
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
-        return self._proxy.endpoints_for(self._grant.token)
+        return self._proxy.endpoints_for(self._grant.token, self._grant.organisation)
 
     def renew(self, deadline: float) -> None:
         self._grant.renew(deadline)

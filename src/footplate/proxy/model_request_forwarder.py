@@ -60,7 +60,7 @@ class ModelRequestForwarder:
             relaying.cancel()
             await asyncio.gather(relaying, disconnected, return_exceptions=True)
         if grant.ended.done():
-            raise turn_ended_refusal(request.provider)
+            raise turn_ended_refusal(request.connection.wire_format)
         if not relaying.cancelled():
             relaying.result()
 

@@ -2,16 +2,20 @@
 response.
 """
 
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Final
 
 import httpx2
 import structlog
 
-from footplate.proxy import provider_wire_formats
+from footplate.domain.agents.model_connections import PROVIDERS, WireFormatName
+from footplate.proxy import provider_wire_formats, usage_metering
+from footplate.proxy.bedrock_signing import BodyTooLarge
 from footplate.proxy.hop_by_hop_headers import Headers, has_two_lengths
 from footplate.proxy.model_grants import Grant, Grants
-from footplate.proxy.provider_client import ModelRequest, ProviderClient
+from footplate.proxy.provider_client import Connection, ModelRequest, ProviderClient
+from footplate.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -22,16 +26,16 @@ _LENGTH_HEADERS: Final = frozenset({b"content-length", b"content-encoding"})
 
 
 class ModelRequestRefused(Exception):
-    def __init__(self, status: int, message: str, provider: str = "") -> None:
+    def __init__(self, status: int, message: str, wire_format: WireFormatName = "anthropic") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.provider = provider
+        self.wire_format = wire_format
 
     @property
     def body(self) -> bytes:
         """The error in the format that the provider's SDK expects."""
-        return provider_wire_formats.encode_error(self.provider, self.status, self.message)
+        return provider_wire_formats.encode_error(self.wire_format, self.status, self.message)
 
     @property
     def headers(self) -> Headers:
@@ -41,13 +45,16 @@ class ModelRequestRefused(Exception):
 class ProviderResponse:
     """A provider's response, without headers and credentials that must not be forwarded."""
 
-    def __init__(self, provider: str, response: httpx2.Response, headers: Headers, error: bytes | None = None) -> None:
+    def __init__(
+        self, connection: Connection, response: httpx2.Response, headers: Headers, error: bytes | None = None
+    ) -> None:
         """`error`: the complete body of an error response. Any other body is still to be read."""
         self.status = response.status_code
         self.headers = headers
         self.error = error
-        self._provider = provider
+        self._connection = connection
         self._response = response
+        self._meter = usage_metering.create_meter(connection.wire_format, headers) if error is None else None
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yields the body in chunks. Raises `ConnectionError` if the provider aborts the response."""
@@ -56,13 +63,19 @@ class ProviderResponse:
             return
         try:
             async for piece in self._response.aiter_raw():
+                if self._meter is not None:
+                    self._meter.feed(piece)
                 yield piece
         except httpx2.HTTPError as error:
             kind = type(error).__name__
-            log.warning("model response was cut off", action="proxy.cut", provider=self._provider, error=kind)
+            log.warning("model response was cut off", action="proxy.cut", connection=self._connection.name, error=kind)
             raise ConnectionError(f"The provider's response was cut off ({kind}).") from error
 
     async def aclose(self) -> None:
+        """Can be called more than once. Usage is counted even if the response was cut off."""
+        meter, self._meter = self._meter, None
+        if meter is not None and (usage := meter.read_usage()) is not None:
+            metrics.count_relayed_tokens(self._connection.name, dataclasses.asdict(usage))
         await self._response.aclose()
 
 
@@ -79,26 +92,25 @@ class ProviderGateway:
         """
         if has_two_lengths(headers):
             raise ModelRequestRefused(400, _TWO_LENGTHS)
-        provider, rest = provider_wire_formats.split_path(path)
+        name, rest = provider_wire_formats.split_path(path)
         token_header, token = provider_wire_formats.extract_token(headers)
         grant = self._grants.find(token)
         if grant is None or (bound_to is not None and bound_to is not grant):
-            raise ModelRequestRefused(401, _NOT_AUTHORIZED, provider)
+            raise ModelRequestRefused(401, _NOT_AUTHORIZED, _assumed_format(name))
+        connection = self._upstream.find_connection(grant.organisation, name)
         if not grant.is_valid:
-            raise turn_ended_refusal(provider)
-        if provider not in provider_wire_formats.WIRE_FORMATS or not provider_wire_formats.WIRE_FORMATS[
-            provider
-        ].allows(method, rest):
+            raise turn_ended_refusal(connection.wire_format if connection else _assumed_format(name))
+        if connection is None:
+            raise ModelRequestRefused(404, f"This worker has no connection {name!r}.", _assumed_format(name))
+        if not provider_wire_formats.WIRE_FORMATS[connection.wire_format].allows(method, rest):
             log.warning(
                 "model request refused: its method or path is not supported",
                 action="proxy.refused",
                 method=method,
-                provider=provider,
+                connection=name,
             )
-            raise ModelRequestRefused(404, _NO_ROUTE, provider)
-        if provider not in self._upstream.providers:
-            raise ModelRequestRefused(404, f"This worker has no API key for the provider {provider!r}.", provider)
-        return grant, ModelRequest(provider, method, rest, query, headers, token_header)
+            raise ModelRequestRefused(404, _NO_ROUTE, connection.wire_format)
+        return grant, ModelRequest(connection, method, rest, query, headers, token_header)
 
     async def send(self, request: ModelRequest, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
         """Sends the request. The caller closes the response.
@@ -107,6 +119,10 @@ class ProviderGateway:
         """
         try:
             response = await self._upstream.send_request(request, body)
+        except BodyTooLarge as error:
+            raise ModelRequestRefused(
+                413, "The request body is too large to be signed.", request.connection.wire_format
+            ) from error
         except httpx2.TimeoutException as error:
             raise _unreachable_refusal(request, error, 504) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -120,7 +136,7 @@ class ProviderGateway:
             raise
 
     async def _receive(self, request: ModelRequest, response: httpx2.Response) -> ProviderResponse:
-        remover = self._upstream.credential_remover(request.provider)
+        remover = request.connection.remover
         headers = [
             (name, remover.remove_credential(value))
             for name, value in provider_wire_formats.filter_response_headers(response.headers.raw)
@@ -128,21 +144,26 @@ class ProviderGateway:
         status = response.status_code
         if status > _MAX_STATUS:
             raise ModelRequestRefused(
-                502, f"The model provider responded with the invalid status {status}.", request.provider
+                502, f"The model provider responded with the invalid status {status}.", request.connection.wire_format
             )
         if status < _FIRST_ERROR_STATUS:
-            return ProviderResponse(request.provider, response, headers)
+            return ProviderResponse(request.connection, response, headers)
         body = remover.remove_credential(await _read_error_body(response))
         forwarded = [(name, value) for name, value in headers if name not in _LENGTH_HEADERS]
         return ProviderResponse(
-            request.provider, response, [*forwarded, (b"content-length", str(len(body)).encode())], body
+            request.connection, response, [*forwarded, (b"content-length", str(len(body)).encode())], body
         )
 
 
-def turn_ended_refusal(provider: str) -> ModelRequestRefused:
+def turn_ended_refusal(wire_format: WireFormatName) -> ModelRequestRefused:
     """503, not 401: clients treat 401 as final, but a turn whose worker was only delayed must be retried."""
     message = "This turn has ended, or its worker lost the lease. The model proxy no longer sends requests for it."
-    return ModelRequestRefused(503, message, provider)
+    return ModelRequestRefused(503, message, wire_format)
+
+
+def _assumed_format(connection: str) -> WireFormatName:
+    """The format of an error for a client whose connection is not known: that of the provider with this name."""
+    return PROVIDERS[connection].wire_format if connection in PROVIDERS else "anthropic"
 
 
 _NOT_AUTHORIZED: Final = (
@@ -157,11 +178,11 @@ def _unreachable_refusal(request: ModelRequest, error: Exception, status: int) -
     log.warning(
         "model provider could not be reached",
         action="proxy.unreachable",
-        provider=request.provider,
+        connection=request.connection.name,
         error=type(error).__name__,
     )
     message = f"The model provider could not be reached, or did not respond ({type(error).__name__})."
-    return ModelRequestRefused(status, message, request.provider)
+    return ModelRequestRefused(status, message, request.connection.wire_format)
 
 
 async def _read_error_body(response: httpx2.Response) -> bytes:

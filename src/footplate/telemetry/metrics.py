@@ -115,6 +115,12 @@ TOKENS: Final = Counter("footplate_tokens", "Billed tokens.", ["kind", "model"],
 COST: Final = Counter(
     "footplate_cost_usd", "Cost of requests to models with a known price.", ["model"], registry=REGISTRY
 )
+RELAYED_TOKENS: Final = Counter(
+    "footplate_relayed_tokens",
+    "Tokens that providers reported in responses which the model proxy relayed.",
+    ["connection", "kind"],
+    registry=REGISTRY,
+)
 TOOL_CALLS: Final = Counter("footplate_tool_calls", "Tool calls.", ["tool", "outcome"], registry=REGISTRY)
 TOOL_SECONDS: Final = Histogram(
     "footplate_tool_seconds", "Duration of tool calls.", ["tool"], buckets=_SLOW, registry=REGISTRY
@@ -158,3 +164,8 @@ def tool_label(name: str, *, known: Collection[str]) -> str:
 
 def count_cost(model: str, microusd: int) -> None:
     COST.labels(model).inc(microusd / _MICRO)
+
+
+def count_relayed_tokens(connection: str, tokens: Mapping[str, int]) -> None:
+    for kind, count in tokens.items():
+        RELAYED_TOKENS.labels(connection, kind.removesuffix("_tokens")).inc(count)

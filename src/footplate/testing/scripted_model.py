@@ -73,6 +73,11 @@ class ScriptedModel:
         """The base URL for OpenAI clients, which includes the version."""
         return f"{self.url}/v1"
 
+    @property
+    def mistral_url(self) -> str:
+        """The base URL for Mistral clients. Those of the Gemini API and Amazon Bedrock use `url`."""
+        return f"{self.url}/mistral"
+
     def install(self, name: str, script: Script) -> None:
         """Adds or replaces a script. A script named after a session id serves that session, regardless of prompts."""
         self._app.scripts[name] = script

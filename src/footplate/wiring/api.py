@@ -48,6 +48,7 @@ from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.wiring.api_health import ApiHealth, checks_of_api
 from footplate.wiring.change_notifier import ChangeNotifier
+from footplate.wiring.model_connections import known_models, load_catalog
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
@@ -141,6 +142,8 @@ async def run(settings: Settings) -> None:
             prewarmed_harnesses=registry.harnesses_with_programs() if settings.slots else frozenset(),
             has_search=settings.search_provider is not None,
             toolsets=server_toolsets.installed_toolsets(),
+            connections=load_catalog(settings),
+            known_models=known_models,
             backends=get_backends(settings),
             hook_access=get_hook_access(settings),
             projects_root=settings.resolved_projects_root,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from pydantic import SecretStr
 from temporalio.client import Client
 
 from footplate.config import Settings
@@ -19,7 +18,7 @@ from footplate.domain.errors import NotFound
 from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.session_outputs import OutputLimits
 from footplate.domain.ports.engine import LiveTurn
-from footplate.domain.ports.harness import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
+from footplate.domain.ports.harness import HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.sessions.groups import ChildLimits
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
@@ -83,6 +82,7 @@ from footplate.trees.snapshots.upload import SnapshotUploader
 from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
+from footplate.wiring.model_connections import load_endpoints
 from footplate.wiring.shared_components import (
     check_redis,
     connect_temporal,
@@ -130,7 +130,7 @@ async def run(settings: Settings) -> None:
         limits = LimitStore(database, settings.default_limits)
         turns = Turns(database, objects, limits)
         client = await connect_temporal(settings)
-        models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
+        models = await exits.enter_async_context(ModelProxy(*load_endpoints(settings)))
         services = HarnessServices(
             models.endpoints,
             _web_access(settings),
@@ -347,17 +347,6 @@ def _raise_open_file_limit() -> None:
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _endpoints(settings: Settings) -> dict[str, Endpoint]:
-    """Return the endpoints with the providers' own keys, for the model proxy only."""
-    found: dict[str, tuple[SecretStr | None, str | None]] = {
-        "anthropic": (settings.anthropic_api_key, settings.anthropic_base_url),
-        "openai": (settings.openai_api_key, settings.openai_base_url),
-    }
-    return {
-        provider: Endpoint(key.get_secret_value(), url) for provider, (key, url) in found.items() if key is not None
-    }
 
 
 def _web_access(settings: Settings) -> WebAccess:

@@ -75,6 +75,7 @@ COMMANDS = [
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
     *(("members", name) for name in ("ls", "add", "roles", "disable", "enable")),
     *(("teams", name) for name in ("ls", "create", "add-member", "remove-member")),
+    ("models",),
     ("usage",),
     *(("limits", name) for name in ("set", "unset")),
     *(("api-keys", name) for name in ("create", "ls", "rotate", "revoke")),

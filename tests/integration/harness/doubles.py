@@ -298,7 +298,7 @@ class World:
         )
 
     async def run(self, model: AnyModel) -> TurnOutcome:
-        outcome = await NativeHarness(lambda _: model, self.web).run(self.context())
+        outcome = await NativeHarness(lambda *_: model, self.web).run(self.context())
         self.parked = outcome.status is TurnStatus.AWAITING
         return outcome
 

@@ -302,7 +302,7 @@ async def test_an_input_is_resolved_once_and_right_before_it_is_stored(world: Wo
 
     model, _ = make_model(world, lambda n: [call("bash", '{"command": "echo hi"}', "c1")] if n == 0 else ["Done"])
     world.steering = [SteerMessage("sevt_1", [ev.text_block("More")])]
-    harness = NativeHarness(lambda _: model, world.web)
+    harness = NativeHarness(lambda *_: model, world.web)
     await harness.run(replace(world.context(), resolve_attachments=resolve, resolve_steering=resolve))
     assert asked == [world.content, [ev.text_block("More")]]
     prompts = [entry for entry in world.log.entries if entry.kind == "request"]
@@ -317,7 +317,7 @@ async def test_a_failed_attachment_ends_the_turn_before_the_model_request(world:
 
     model, double = make_model(world, lambda _: ["Good day"])
     with pytest.raises(AttachmentFailed):
-        await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve_attachments=resolve))
+        await NativeHarness(lambda *_: model, world.web).run(replace(world.context(), resolve_attachments=resolve))
     assert (world.log.entries, double.instructions) == ([], [])
 
 
@@ -333,7 +333,7 @@ async def test_a_result_is_stored_before_the_attachments_of_a_joining_message_ar
         return [call("bash", '{"command": "echo hi"}', "c1")] if number == 0 else ["Done"]
 
     model, double = make_model(world, respond)
-    outcome = await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve_steering=resolve))
+    outcome = await NativeHarness(lambda *_: model, world.web).run(replace(world.context(), resolve_steering=resolve))
     assert outcome.text == "Done"
     result, more = double.requests[1][-1].parts
     assert isinstance(result, ToolReturnPart)

@@ -85,7 +85,7 @@ def test_the_least_recently_used_conversation_is_evicted(parsed: list[int]) -> N
 async def test_a_turn_continues_with_the_entries_of_another_worker(tmp_path: Path, parsed: list[int]) -> None:
     world = World(LocalEnvironment(tmp_path))
     model, seen = make_model(world, lambda number: [f"answer {number}"])
-    harness = NativeHarness(lambda _: model, WebTools())
+    harness = NativeHarness(lambda *_: model, WebTools())
     await harness.run(world.context())
     world.log.entries.extend(make_turn(7))
     world.next_turn("turn_2", "And now?")

@@ -37,7 +37,7 @@ def with_server(world: World, url: str, **fields: Any) -> None:
 
 
 async def run(world: World, model: AnyModel, access: McpAccess = LOOPBACK) -> Any:
-    return await NativeHarness(lambda _: model, world.web, access).run(world.context())
+    return await NativeHarness(lambda *_: model, world.web, access).run(world.context())
 
 
 def call_note(line: str, seconds: float = 0.0) -> Any:

@@ -61,7 +61,7 @@ def with_toolset(world: World, name: str = "demo", **fields: Any) -> None:
 
 async def run(world: World, model: AnyModel, access: McpAccess | None = None, **fields: Any) -> TurnOutcome:
     turn: TurnContext = replace(world.context(), **fields)
-    return await NativeHarness(lambda _: model, world.web, access).run(turn)
+    return await NativeHarness(lambda *_: model, world.web, access).run(turn)
 
 
 def call_once(world: World, tool: str, arguments: str) -> AnyModel:

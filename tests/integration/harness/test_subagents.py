@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -15,6 +15,7 @@ from footplate.domain.errors import HandOver, ModelRefused
 from footplate.domain.json import as_object
 from footplate.domain.policy.hooks import HookEvent
 from footplate.domain.policy.permissions import PermissionOutcome as Gated
+from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event, Position
@@ -63,7 +64,7 @@ class Agents:
         self.world.parked = outcome.status is TurnStatus.AWAITING
         return outcome
 
-    def _resolve(self, model: str) -> AnyModel:
+    def _resolve(self, model: str, _endpoints: Mapping[str, Endpoint]) -> AnyModel:
         if model == self.refused:
             raise ModelRefused(f"There is no model {model!r}.")
         self.models.append(model)

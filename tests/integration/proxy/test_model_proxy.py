@@ -420,7 +420,7 @@ async def test_a_provider_without_a_key_is_not_available() -> None:
         await grant.aclose()
     assert (response.status_code, response.json()["error"]["message"]) == (
         404,
-        "This worker has no API key for the provider 'openai'.",
+        "This worker has no connection 'openai'.",
     )
 
 

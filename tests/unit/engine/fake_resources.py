@@ -51,8 +51,8 @@ class FakeResourceFactory:
     def __init__(self) -> None:
         self.resources: list[FakeResource] = []
 
-    def grant(self, *, deadline: float) -> Any:
-        del deadline
+    def grant(self, *, deadline: float, organisation: str | None = None) -> Any:
+        del deadline, organisation
         self.resources.append(FakeResource())
         return self.resources[-1]
 

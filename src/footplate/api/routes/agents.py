@@ -31,6 +31,8 @@ router = create_router("/v1/agents", "agents")
 async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, get_services(request).harnesses)
+    if "model" in body.model_fields_set:
+        agents.check_model(body.model, get_services(request).connections.list_connections(principal.organisation))
     check_search_available(body.tools, available=get_services(request).has_search)
     check_installed(body.server_toolsets, get_services(request).toolsets)
     members = await _load_members(get_services(request), principal, body)
@@ -83,6 +85,8 @@ async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> 
 async def update_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, get_services(request).harnesses)
+    if "model" in body.model_fields_set:
+        agents.check_model(body.model, get_services(request).connections.list_connections(principal.organisation))
     check_search_available(body.tools, available=get_services(request).has_search)
     check_installed(body.server_toolsets, get_services(request).toolsets)
     members = await _load_members(get_services(request), principal, body)

@@ -271,14 +271,30 @@ async def check_harnesses(settings: Settings) -> Finding:
 
 
 async def check_credentials(settings: Settings) -> Finding:
+    from footplate.wiring import model_connections
+
     name = "Model credentials"
-    present = settings.model_providers
+    try:
+        configured = model_connections.load_configured_connections(settings)
+        model_connections.load_endpoints(settings)
+    except FootplateError as error:
+        return Finding(name, "failed", error.message, error.help_text)
+    missing = {extra for one in configured if (extra := model_connections.find_missing_extra(one.provider))}
+    present = [*settings.model_providers, *(_describe_connection(one.name, one.organisation) for one in configured)]
+    if missing:
+        extras = ",".join(sorted(missing))
+        fix = f"Install footplate[{extras}] where the workers run."
+        return Finding(name, "warning", f"packages of providers are missing: {extras}", fix)
     if not present and (running := dev_server.find_dev_server(settings.data_dir)) and running.providers:
         return Finding(name, "ok", f"{running.providers}, of the running `footplate dev`")
     if not present:
-        fix = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
+        fix = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or FOOTPLATE_MODEL_CONNECTIONS where the workers run."
         return Finding(name, "warning", "none, so no model can be called", fix)
     return Finding(name, "ok", ", ".join(present))
+
+
+def _describe_connection(name: str, organisation: str | None) -> str:
+    return name if organisation is None else f"{name} (of {organisation})"
 
 
 async def _check_program(program: str, fix: str, *, essential: bool) -> Finding:

@@ -56,7 +56,10 @@ def create_worker_program(
 ) -> PythonService:
     """Returns a worker. The variables in `endpoint` replace those of the model provider in the environment."""
     metrics = "off" if settings.metrics_address == "off" else f"{LOOPBACK}:{find_free_port()}"
-    own = {"FOOTPLATE_METRICS_ADDRESS": metrics, **(endpoint or {})}
+    from footplate.wiring import model_connections
+
+    keys = {name: os.environ[name] for name in model_connections.list_key_variables(settings) if name in os.environ}
+    own = {**keys, "FOOTPLATE_METRICS_ADDRESS": metrics, **(endpoint or {})}
     return PythonService(
         stack.directory / f"worker-{number}",
         title=f"Worker {number}",

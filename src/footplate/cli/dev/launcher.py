@@ -244,7 +244,7 @@ def _metrics_access(settings: Settings) -> str:
 
 def _print_next_steps(settings: Settings, scenario: Path | None) -> None:
     console = terminal_io.out()
-    if scenario is None and not settings.model_providers:
+    if scenario is None and not settings.model_providers and settings.model_connections is None:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
         console.print("Set one and start again, or try the demo without a key: footplate dev --scripted demo")
     prompt = "Make the tests pass" if scenario else "Write a haiku into haiku.txt and read it to me"

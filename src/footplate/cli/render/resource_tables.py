@@ -17,6 +17,7 @@ from footplate.client import (
     Environment,
     File,
     Limit,
+    ModelInfo,
     Project,
     Question,
     TerminalRecording,
@@ -206,6 +207,11 @@ def _shorten_name(name: str, max_columns: int) -> str:
     if count_columns(shown) > max_columns:
         shown = f"{wrap_line(shown, max_columns - 1)[0].rstrip()}…"
     return terminal_io.escape_shown(shown)
+
+
+def print_models(found: Sequence[ModelInfo]) -> None:
+    rows: list[list[Cell]] = [[UntrustedText(each.id), UntrustedText(each.provider)] for each in found]
+    print_rows(["MODEL", "PROVIDER"], rows)
 
 
 def print_limits(found: Sequence[Limit]) -> None:

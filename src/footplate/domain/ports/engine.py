@@ -305,7 +305,7 @@ class ModelGrant(Protocol):
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
-        """By provider: the address of the proxy, and the turn's token as the API key."""
+        """By connection: the address of the proxy, and the turn's token as the API key."""
 
     def renew(self, deadline: float) -> None:
         """Extend the validity to this time, as for an environment."""
@@ -321,7 +321,8 @@ class ModelGrant(Protocol):
 
 
 class ModelAccess(Protocol):
-    def grant(self, *, deadline: float) -> ModelGrant: ...
+    def grant(self, *, deadline: float, organisation: str | None = None) -> ModelGrant:
+        """Permit a turn to use the connections of its organisation. None: only those that all organisations share."""
 
 
 class EgressProxy(Protocol):

@@ -305,6 +305,12 @@ class Endpoint:
 
     api_key: str = field(repr=False)
     base_url: str | None = None
+    provider: str = ""
+    """A provider of `model_connections.PROVIDERS`. Empty: the name of the connection is also the provider."""
+    region: str | None = None
+    """The region of Amazon Bedrock."""
+    access_key_id: str | None = None
+    """With it, requests to Amazon Bedrock are signed, and `api_key` is the secret access key."""
 
 
 class WarmProcess(Protocol):
@@ -359,7 +365,7 @@ class TurnContext:
     """Keeps a process running after the turn, together with the environment. Everything else that the turn started must
     be dead. Returns False if it is not kept; the harness then ends it."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
-    """By provider: the address for model requests, and a token that is valid while this turn runs."""
+    """By connection: the address for model requests, and a token that is valid while this turn runs."""
     resolve_attachments: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _return_unchanged
     """Prepares the content blocks of an input for the model: attachments are fetched, then inlined or written to files.
     Call it once for each input, right before the input is added to the conversation. Raises `Permanent`."""

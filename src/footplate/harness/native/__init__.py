@@ -11,4 +11,5 @@ def create(services: HarnessServices) -> Harness:
     """The factory of the entry point `native`."""
     models = ModelResolver(services.endpoints, services.model_transport)
     warm_up(models)
+    models.load_packages()
     return NativeHarness(models.resolve, WebTools(services.web), services.mcp)

@@ -12,7 +12,7 @@ from footplate.harness import mcp
 from footplate.harness.native.agent_loop import AgentLoop
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.parsed_conversation_cache import ConversationCache
-from footplate.harness.native.requests import request_settings
+from footplate.harness.native.requests import model_resolver, request_settings
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
 from footplate.harness.native.requests.model_resolver import ResolveModel
 from footplate.harness.native.toolset import tool_inputs
@@ -58,7 +58,8 @@ class NativeHarness:
         server_events: Sequence[Event] = (),
     ) -> AgentLoop:
         """`server_events`: errors of MCP servers that cannot be used."""
-        model = self._models(turn.config.model)
+        model = self._models(turn.config.model, turn.endpoints)
+        endpoint = model_resolver.find_endpoint(turn.config.model, turn.endpoints)
         tools = [tool_inputs.tool_definition(name) for name in turn.config.tools if name in tool_inputs.TOOL_INPUTS]
         if servers is not None:
             tools += [tool_inputs.mcp_tool_definition(tool) for tool in servers.tools.values()]
@@ -69,9 +70,7 @@ class NativeHarness:
             conversation,
             template=RequestTemplate(
                 model,
-                request_settings.model_settings(
-                    model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)
-                ),
+                request_settings.model_settings(model, turn.config.model_parameters, turn.session_id, endpoint),
                 request_settings.request_parameters(turn.config, tools),
             ),
             web=self._web,

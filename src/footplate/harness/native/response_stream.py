@@ -3,8 +3,6 @@
 The text is collected here so that it is still available if the stream is interrupted after clients have seen it.
 """
 
-from typing import Final
-
 from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
@@ -18,6 +16,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import StreamedResponse
 
+from footplate.domain.agents.model_connections import PROVIDERS
 from footplate.domain.ports.harness import Preview, TurnLog
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, PreviewType, Usage
@@ -25,9 +24,6 @@ from footplate.harness import model_prices
 from footplate.harness.native.conversation_entries import Conversation
 from footplate.harness.native.requests import provider_errors
 from footplate.harness.native.requests.encoded_message_cache import RequestTemplate
-
-_ALWAYS_HAVE_FINISH_REASON: Final = frozenset({"anthropic", "openai"})
-"""Providers whose complete responses always have a finish reason. Without one, the stream was cut."""
 
 
 class _ResponsePart:
@@ -69,9 +65,7 @@ class ResponseStream:
             async for event in stream:
                 self._handle_event(event)
         response = stream.get()
-        if response.state == "incomplete" or (
-            response.provider_name in _ALWAYS_HAVE_FINISH_REASON and not _has_finish_reason(response)
-        ):
+        if response.state == "incomplete" or (response.provider_name in PROVIDERS and not _has_finish_reason(response)):
             raise provider_errors.incomplete_stream_error()
         return response
 
@@ -135,8 +129,9 @@ class ResponseStream:
 
 
 def _has_finish_reason(response: ModelResponse) -> bool:
-    """Whether the provider sent a finish reason. The library's `finish_reason` does not count: it is also set when a
-    chat stream just stops, and a truncated tool call would then run. A refusal has its text instead of a reason.
+    """Whether the provider sent a finish reason, which is part of every complete response. The library's
+    `finish_reason` does not count: it is also set when a chat stream just stops, and a truncated tool call would then
+    run. A refusal has its text instead of a reason, and Gemini gives the reason why it blocked a prompt.
     """
     details = response.provider_details or {}
-    return "finish_reason" in details or "refusal" in details
+    return not details.keys().isdisjoint({"finish_reason", "refusal", "block_reason"})

@@ -1,4 +1,4 @@
-"""The ASGI application of the scripted model server. It implements the model APIs of Anthropic and OpenAI, and sends
+"""The ASGI application of the scripted model server. It implements the model APIs of several providers, and sends
 scripted replies.
 
 It uses no web framework, because the server must not be the bottleneck when its clients are measured.
@@ -18,7 +18,7 @@ from footplate.testing.server import control_api, script_selection
 from footplate.testing.server.http_exchange import ClientGone, HttpExchange, Receive, Scope, Send, read_body
 from footplate.testing.server.reply_playback import ReplyPlayback
 from footplate.testing.server.request_journal import Record, RequestJournal
-from footplate.testing.wire import FORMATS
+from footplate.testing.wire import find_format
 from footplate.testing.wire.wire_format_interface import WireFormat, new_id
 
 MODEL_NAMES: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
@@ -70,7 +70,7 @@ class ModelApp:
             exchange.abort()
 
     async def _route(self, exchange: HttpExchange, record: Record) -> None:
-        if record.method == "POST" and (wire := FORMATS.get(record.path)):
+        if record.method == "POST" and (wire := find_format(record.path)):
             await self._reply(exchange, record, wire)
         elif record.path == "/v1/messages/count_tokens" and record.method == "POST":
             await exchange.send_json(200, {"input_tokens": max(1, len(record.raw or b"") // 4)})
@@ -96,7 +96,7 @@ class ModelApp:
             await exchange.send_error(s.http_error(400, message=str(error)), wire)
             return
         playback = ReplyPlayback(wire, script_selection.match_tool_names(steps, body), body)
-        if body.get("stream"):
+        if wire.is_streamed(record.path, body):
             await exchange.send_stream(playback)
         else:
             await exchange.send_full(playback)

@@ -23,10 +23,7 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 _FLUSH_BYTES: Final = 64 * 1024
 _JSON_HEADER: Final = (b"content-type", b"application/json")
-_EVENT_STREAM_HEADERS: Final[Headers] = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-]
+_NO_CACHE_HEADER: Final = (b"cache-control", b"no-cache")
 
 
 class ClientGone(Exception):
@@ -53,6 +50,7 @@ class HttpExchange:
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._started = False
+        self._stream_type = ""
 
     def abort(self) -> None:
         if self._disconnect_task is not None:
@@ -72,7 +70,8 @@ class HttpExchange:
         self._record_outcome("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP error statuses start here
 
     async def send_error(self, error: s.HttpError, wire: WireFormat = anthropic_messages.FORMAT) -> None:
-        headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        named = {**wire.error_headers(error), **error.headers}
+        headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
         if error.retry_after is not None:
             headers.append((b"retry-after", f"{error.retry_after:g}".encode()))
         await self.send_response(
@@ -82,6 +81,7 @@ class HttpExchange:
     async def send_stream(self, playback: ReplyPlayback) -> None:
         """Sends a streamed reply. Frames without a pause between them share one write."""
         due = time.monotonic()
+        self._stream_type = playback.wire.stream_type
         for piece in playback.play():
             if isinstance(piece, bytes):
                 await self._write(piece)
@@ -147,7 +147,7 @@ class HttpExchange:
         if not self._buffer and not last:
             return
         if not self._started:
-            await self._start(200, _EVENT_STREAM_HEADERS)
+            await self._start(200, [(b"content-type", self._stream_type.encode()), _NO_CACHE_HEADER])
         body = b"".join(self._buffer)
         self._buffer.clear()
         self._buffered = 0

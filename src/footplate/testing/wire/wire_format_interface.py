@@ -3,7 +3,7 @@ request and encodes a reply.
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -93,6 +93,10 @@ class WireFormat:
     encoder: Callable[[ReplyEnvelope], ReplyEncoder]
     error_body: Callable[[s.HttpError, str], JsonObject]
     """Returns the body of an error response, for an error and a request id."""
+    error_headers: Callable[[s.HttpError], Mapping[str, str]] = lambda _: {}
+    is_streamed: Callable[[str, JsonObject], bool] = lambda _, body: bool(body.get("stream"))
+    """Whether the request with this path and body asks for a streamed reply."""
+    stream_type: str = "text/event-stream; charset=utf-8"
 
 
 def new_id(prefix: str, *, separator: str = "_") -> str:

@@ -113,6 +113,9 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
         snapshot = agents.snapshot_agent(agent, {})
     else:
         agents.check_harness(choice, services.harnesses, where="agent.")
+        if "model" in choice.model_fields_set:
+            connections = services.connections.list_connections(principal.organisation)
+            agents.check_model(choice.model, connections, where="agent.")
         check_search_available(choice.tools, available=services.has_search, where="agent.")
         check_installed(choice.server_toolsets, services.toolsets, where="agent.")
         snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))

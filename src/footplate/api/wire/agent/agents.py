@@ -1,6 +1,6 @@
 """Wire models of agents: request bodies, session and turn overrides, the stored definition, and the response."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
@@ -32,6 +32,7 @@ from footplate.api.wire.request_base import (
 from footplate.domain.agents.agents_and_config import Agent, fill_default_policies, keep_stored_tools
 from footplate.domain.agents.environment_config import ShellMode
 from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
+from footplate.domain.agents.model_connections import ANTHROPIC, OPENAI, ModelConnection, parse_model_name
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
@@ -54,7 +55,7 @@ Persona = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class ModelConfig(Body):
-    """A model by name. A prefix such as `openai:` selects the provider."""
+    """A model by name: `connection/model`, `provider:model`, or a name that starts with `claude-`."""
 
     id: ModelName
     speed: Literal["standard"] | None = None
@@ -271,6 +272,19 @@ def serialize_agent(agent: Agent) -> JsonObject:
         "updated_at": timestamp(agent.updated_at),
         "archived_at": optional_timestamp(agent.archived_at),
     }
+
+
+def check_model(model: str | ModelConfig, connections: Mapping[str, ModelConnection], *, where: str = "") -> None:
+    """Refuses a model of an unknown connection. A worker checks the names of providers, whose keys only it knows."""
+    name = model if isinstance(model, str) else model.id
+    parsed = parse_model_name(name)
+    if parsed is None or parsed.provider is not None or parsed.connection in {ANTHROPIC, OPENAI, *connections}:
+        return
+    raise InvalidRequest(
+        f"{where}model: the organisation has no connection {parsed.connection!r}",
+        field=f"{where}model",
+        help_text=f"Connections: {', '.join(sorted(connections)) or 'none'}. `footplate models` lists their models.",
+    )
 
 
 def check_harness(body: AgentExtensions, known: frozenset[str], *, where: str = "") -> None:

@@ -87,7 +87,7 @@ class CliConnection:
         if isinstance(turn, TurnContext):
             await environment.write(cli_options.turn_id_path(scratch), turn.turn_id.encode())
         await environment.write(*cli_options.shell_startup_file(scratch))
-        endpoint = environment.translate_endpoint(cli_options.find_endpoint(turn.endpoints))
+        endpoint = environment.translate_endpoint(cli_options.find_endpoint(config.model, turn.endpoints))
         env = cli_options.environment_variables(config, endpoint, scratch=scratch, root=root, resumes_turn=resumes_turn)
         connection = cls(recorder, given)
         connection._turn = turn if isinstance(turn, TurnContext) else None

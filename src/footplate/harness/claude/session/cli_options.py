@@ -13,6 +13,7 @@ from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITra
 from claude_agent_sdk.types import HookEvent
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig, Subagent
+from footplate.domain.agents.model_connections import ANTHROPIC, ModelName, parse_model_name
 from footplate.domain.errors import ModelRefused
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions import threads
@@ -20,7 +21,6 @@ from footplate.domain.sessions.questions import ASK_USER
 from footplate.harness.claude.session import cli_path
 from footplate.harness.claude.transcripts import tool_names
 
-PROVIDER: Final = "anthropic"
 HOOK_SECONDS: Final = 3600.0
 """Timeout of a hook. A call that waits longer for permission is denied."""
 _MAX_ARGUMENT_BYTES: Final = 100_000
@@ -72,30 +72,45 @@ def check_config(config: ResolvedConfig) -> None:
             f"Claude Code does not support these model parameters: {', '.join(unknown)}.",
             help_text=f"Supported parameters: {known}.",
         )
-    for model in (config.model, *(agent.model for agent in config.subagents)):
-        model_name(model)
+    names = [_parse_model(model) for model in (config.model, *(agent.model for agent in config.subagents))]
+    other = next((name.connection for name in names if name.connection != names[0].connection), None)
+    if other is not None:
+        raise ModelRefused(
+            f"Claude Code uses one connection, but a subagent has a model of the connection {other!r}.",
+            help_text=f"Give all subagents models of the connection {names[0].connection!r}.",
+        )
 
 
 def model_name(model: str) -> str:
-    provider, colon, name = model.partition(":")
-    if not colon and model.startswith("claude"):
-        return model
-    if provider == PROVIDER and name:
-        return name
-    raise ModelRefused(
+    return _parse_model(model).model
+
+
+def _parse_model(model: str) -> ModelName:
+    parsed = parse_model_name(model)
+    if parsed is None or parsed.provider not in {None, ANTHROPIC}:
+        raise _not_anthropic(model)
+    return parsed
+
+
+def find_endpoint(model: str, endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    connection = _parse_model(model).connection
+    endpoint = endpoints.get(connection)
+    if endpoint is None:
+        raise ModelRefused(
+            f"The model {model!r} needs the connection {connection!r}, which this organisation does not have on this "
+            "worker.",
+            help_text="Set FOOTPLATE_ANTHROPIC_API_KEY, or ask the operator to configure the connection.",
+        )
+    if (endpoint.provider or connection) != ANTHROPIC:
+        raise _not_anthropic(model)
+    return endpoint
+
+
+def _not_anthropic(model: str) -> ModelRefused:
+    return ModelRefused(
         f"Claude Code runs only Anthropic's models, not {model!r}.",
         help_text="Use a model such as claude-sonnet-5, or the harness 'native', which supports other providers.",
     )
-
-
-def find_endpoint(endpoints: Mapping[str, Endpoint]) -> Endpoint:
-    endpoint = endpoints.get(PROVIDER)
-    if endpoint is None:
-        raise ModelRefused(
-            "This worker has no endpoint for Anthropic's models.",
-            help_text="Set FOOTPLATE_ANTHROPIC_API_KEY, and a base URL if you use a gateway.",
-        )
-    return endpoint
 
 
 def config_directory(scratch: str) -> str:

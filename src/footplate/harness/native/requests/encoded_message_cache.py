@@ -7,7 +7,7 @@ cache. If the encoding of a message depends on other messages, the whole convers
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -29,8 +29,9 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from footplate.harness.native.requests.model_resolver import AnyModel
-from footplate.harness.native.requests.sdk_transport import MessageArray, insert_prefix, record_request
+from footplate.harness.native.requests.sdk_transport import MessageArray, insert_prefix, record_request, set_headers
 
+_HEADERS_SETTING: Final = "extra_headers"
 _MAX_OUTSIDE_PREFIX: Final = 8
 """How many messages each request may map again. Extending the prefix costs about as much as mapping a request."""
 _INDEPENDENT_DETAILS: Final = frozenset(
@@ -76,21 +77,33 @@ class RequestTemplate:
         first = len(self.parameters.instruction_parts or ()) if self.format.instructions_first else 0
         return MessageArray(self.format.field, first)
 
-    def stream(self, messages: Sequence[ModelMessage]) -> AbstractAsyncContextManager[StreamedResponse]:
-        return model_request_stream(
+    @asynccontextmanager
+    async def stream(self, messages: Sequence[ModelMessage]) -> AsyncIterator[StreamedResponse]:
+        settings, headers = self.settings, dict[str, str]()
+        if _HEADERS_SETTING in self.model.unsupported_settings:
+            headers = settings.get("extra_headers", {})
+            settings = _omit(settings, frozenset({_HEADERS_SETTING}))
+        request = model_request_stream(
             self.model,
             messages,
-            model_settings=self.settings,
+            model_settings=settings,
             model_request_parameters=self.parameters,
             instrument=False,
         )
+        with set_headers(headers):
+            async with request as response:
+                yield response
 
     @property
     def for_prefix(self) -> "RequestTemplate":
         """Without the cache mark on the newest message and the headers, both of which change from turn to turn."""
-        omitted = {"anthropic_cache_messages", "extra_headers"}
-        settings = {key: value for key, value in cast("dict[str, Any]", self.settings).items() if key not in omitted}
-        return RequestTemplate(self.model, cast("ModelSettings", settings), self.parameters)
+        settings = _omit(self.settings, frozenset({"anthropic_cache_messages", _HEADERS_SETTING}))
+        return RequestTemplate(self.model, settings, self.parameters)
+
+
+def _omit(settings: ModelSettings, names: frozenset[str]) -> ModelSettings:
+    kept = {key: value for key, value in cast("dict[str, Any]", settings).items() if key not in names}
+    return cast("ModelSettings", kept)
 
 
 class MessagePrefix:

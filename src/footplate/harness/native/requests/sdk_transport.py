@@ -5,7 +5,7 @@ If the model proxy runs in the worker process, the transport calls it directly, 
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -61,6 +61,7 @@ class RequestRecorded(Exception):
 
 _PREFIX: ContextVar[tuple[MessageArray, bytes] | None] = ContextVar("prefix", default=None)
 _RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("headers", default={})  # noqa: B039 - never changed
 
 
 @contextmanager
@@ -86,6 +87,16 @@ def record_request() -> Iterator[Recording]:
         _RECORDING.reset(token)
 
 
+@contextmanager
+def set_headers(headers: Mapping[str, str]) -> Iterator[None]:
+    """Sets headers of the requests made in this context, for SDKs that have no parameter for them."""
+    token = _HEADERS.set(headers)
+    try:
+        yield
+    finally:
+        _HEADERS.reset(token)
+
+
 def create_client(models: ModelTransport | None) -> httpx2.AsyncClient:
     inner = (
         httpx2.AsyncHTTPTransport(limits=_LIMITS, trust_env=False) if models is None else HttpxModelTransport(models)
@@ -105,6 +116,7 @@ class _PrefixTransport(httpx2.AsyncBaseTransport):
         if prefix is not None:
             array, items = prefix
             request = _with_body(request, array.insert_items(items, await request.aread()))
+        request.headers.update(_HEADERS.get())
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
