@@ -14,6 +14,7 @@ import pytest
 from tests.unit.engine.fake_resources import CLAIM
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.files import attachments
 from footplate.domain.files.attachments import Attachment, AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
@@ -93,7 +94,15 @@ def inputs(
     files: FakeEnvironment, config: ResolvedConfig = CLAUDE, known: FakeSources | None = None
 ) -> TurnAttachments:
     environment = cast("OpenEnvironment", files)
-    return TurnAttachments(known or FakeSources(), "org_a", config, environment, ScriptedGate(), files.count_notice)
+    return TurnAttachments(
+        known or FakeSources(),
+        "org_a",
+        config,
+        environment,
+        ScriptedGate(),
+        find_provider(config.model, {}),
+        files.count_notice,
+    )
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -239,7 +248,9 @@ async def test_an_attachment_that_cannot_be_written_or_loaded_is_an_error(files:
     files.failure = IsADirectoryError(21, "Is a directory")
     with pytest.raises(AttachmentFailed, match="Is a directory"):
         await inputs(files).resolve_attachments([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
-    none = TurnAttachments(NoAttachmentSources(), "org_a", CLAUDE, cast("OpenEnvironment", files), ScriptedGate())
+    none = TurnAttachments(
+        NoAttachmentSources(), "org_a", CLAUDE, cast("OpenEnvironment", files), ScriptedGate(), "anthropic"
+    )
     for source in ({"type": "file", "file_id": "f"}, {"type": "url", "url": "https://x"}, {"type": "other"}):
         with pytest.raises(AttachmentFailed):
             await none.resolve_attachments([block("image", cast("JsonObject", source))])

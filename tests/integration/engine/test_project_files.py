@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.files.attachments import AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import PermissionOutcome
@@ -42,7 +43,9 @@ async def environment(tmp_path: Path) -> AsyncIterator[UnsandboxedEnvironment]:
 def make_attachments(
     environment: UnsandboxedEnvironment, gate: ScriptedGate | None = None, config: ResolvedConfig = CONFIG
 ) -> TurnAttachments:
-    return TurnAttachments(NoAttachmentSources(), "org_a", config, environment, gate or ScriptedGate())
+    return TurnAttachments(
+        NoAttachmentSources(), "org_a", config, environment, gate or ScriptedGate(), find_provider(config.model, {})
+    )
 
 
 def block(path: str, *, kind: str = "file", **more: str) -> JsonObject:

@@ -9,9 +9,11 @@ from footplate.domain.agents.model_connections import (
     ConnectionCatalog,
     ModelConnection,
     ModelName,
+    find_provider,
     parse_model_name,
     provider_family,
 )
+from footplate.domain.files import media_types
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,25 @@ def test_an_organisation_sees_its_own_and_the_shared_connections() -> None:
     catalog = ConnectionCatalog([own, secret, shared, other])
     assert catalog.list_connections("acme") == {"openai": own, "private": secret, "gpu": other}
     assert catalog.list_connections("globex") == {"openai": shared, "gpu": other}
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [
+        ("work/gpt-5", "groq"),
+        ("chat/gpt-5", "openai-chat"),
+        ("google/gemini-3", "google"),
+        ("openai:gpt-5", "openai"),
+        ("openai-chat:gpt-5", "openai-chat"),
+        ("claude-sonnet-5", "anthropic"),
+        ("sonnet", "anthropic"),
+    ],
+)
+def test_what_a_model_accepts_depends_on_the_provider_of_its_connection(model: str, provider: str) -> None:
+    """pydantic-ai fetches URLs in the worker for a provider that does not."""
+    found = find_provider(model, {"work": "groq", "chat": "openai-chat", "openai": ""})
+    assert found == provider
+    assert media_types.is_accepted_by_url("document", found) is (provider in {"anthropic", "openai"})
 
 
 def test_every_family_is_a_provider() -> None:

@@ -20,7 +20,9 @@ UNKNOWN: JsonObject = {"type": "document", "source": {"type": "file", "file_id":
 
 
 def make_turn_hooks(gate: ScriptedGate) -> TurnHooks:
-    return TurnHooks(gate, TurnAttachments(NoAttachmentSources(), "org", CONFIG, cast("OpenEnvironment", None), gate))
+    return TurnHooks(
+        gate, TurnAttachments(NoAttachmentSources(), "org", CONFIG, cast("OpenEnvironment", None), gate, "anthropic")
+    )
 
 
 @pytest.mark.requirement("S7")

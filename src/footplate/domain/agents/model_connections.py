@@ -96,6 +96,21 @@ def parse_model_name(name: str) -> ModelName | None:
     return ModelName(before, model, None)
 
 
+def select_provider(name: ModelName, of_connection: str) -> str:
+    """Returns the provider of the connection, or the one of its APIs that the name selects."""
+    if name.provider is not None and provider_family(name.provider) == provider_family(of_connection):
+        return name.provider
+    return of_connection
+
+
+def find_provider(model: str, providers: Mapping[str, str]) -> str:
+    """Returns the provider of a model. `providers`: by connection; a connection without an entry is named like its
+    provider. Other names of models are Claude Code's own, such as `sonnet`.
+    """
+    name = parse_model_name(model)
+    return ANTHROPIC if name is None else select_provider(name, providers.get(name.connection) or name.connection)
+
+
 class ConnectionCatalog:
     """The connections of each organisation. Its own replaces one of the same name that all organisations share."""
 

@@ -84,7 +84,7 @@ def delivery_of(block: JsonObject) -> AttachmentDelivery:
     return AttachmentDelivery(str(block.get("deliver") or default))
 
 
-def inline_block(attachment: Attachment, block: JsonObject, *, harness: str, model: str) -> JsonObject:
+def inline_block(attachment: Attachment, block: JsonObject, *, model: str, provider: str) -> JsonObject:
     """Return a content block that contains the bytes, in the reference API's form. Audio and video, which that API does
     not have, stay blocks of type `file`. Raises `AttachmentRefused`.
     """
@@ -95,7 +95,7 @@ def inline_block(attachment: Attachment, block: JsonObject, *, harness: str, mod
         source: JsonObject = {"type": "text", "media_type": "text/plain", "data": _decode_text(attachment, model)}
         return {"type": "document", "source": source, **description}
     is_image = media_type.startswith("image/")
-    is_accepted = media_types.is_accepted_inline(media_type, harness=harness, model=model)
+    is_accepted = media_types.is_accepted_inline(media_type, provider)
     if not is_accepted or (block_type == "image" and not is_image):
         raise _refusal(attachment, model)
     encoded = base64.b64encode(attachment.data).decode("ascii")
@@ -106,10 +106,10 @@ def inline_block(attachment: Attachment, block: JsonObject, *, harness: str, mod
     return {"type": kind, "source": data_source, **description}
 
 
-def url_block(block: JsonObject, *, harness: str, model: str) -> JsonObject:
+def url_block(block: JsonObject, *, model: str, provider: str) -> JsonObject:
     """Return a content block with the URL, which the model's provider fetches. Raises `AttachmentRefused`."""
     block_type, source = str(block.get("type")), block.get("source")
-    is_accepted = media_types.is_accepted_by_url(block_type, harness=harness, model=model)
+    is_accepted = media_types.is_accepted_by_url(block_type, provider)
     if not is_accepted or not isinstance(source, dict) or source.get("type") != "url":
         kind = "an image" if block_type == "image" else "a document"
         raise AttachmentRefused(

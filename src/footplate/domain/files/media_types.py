@@ -85,7 +85,6 @@ _BY_URL: Final = {
     "google-cloud": frozenset({"image", "document"}),
 }
 """The blocks whose URLs each provider fetches. For any other provider, pydantic-ai would fetch them in the worker."""
-_CLAUDE_HARNESS: Final = "claude"
 
 
 def find_type(path: str, data: bytes) -> str:
@@ -112,18 +111,13 @@ def is_audio_or_video(media_type: str) -> bool:
     return media_type.startswith(("audio/", "video/"))
 
 
-def is_accepted_inline(media_type: str, *, harness: str, model: str) -> bool:
-    """Return whether a model may accept this type."""
-    provider = _provider(harness, model)
+def is_accepted_inline(media_type: str, provider: str) -> bool:
+    """Return whether a model of this provider may accept this type."""
     if is_audio_or_video(media_type):
         return media_type in _INLINE_AUDIO_AND_VIDEO.get(provider, frozenset())
     return media_type in _INLINE.get(provider, {media_type})
 
 
-def is_accepted_by_url(block_type: str, *, harness: str, model: str) -> bool:
-    """Return whether the model's provider fetches the URL of this kind of content block itself."""
-    return block_type in _BY_URL.get(_provider(harness, model), frozenset())
-
-
-def _provider(harness: str, model: str) -> str:
-    return "anthropic" if harness == _CLAUDE_HARNESS or ":" not in model else model.partition(":")[0]
+def is_accepted_by_url(block_type: str, provider: str) -> bool:
+    """Return whether this provider fetches the URL of this kind of content block itself."""
+    return block_type in _BY_URL.get(provider, frozenset())

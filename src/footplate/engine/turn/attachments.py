@@ -57,14 +57,16 @@ class TurnAttachments:
         config: ResolvedConfig,
         environment: OpenEnvironment,
         gate: Gate,
+        provider: str,
         on_file_written: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_file_written` is called after each file that is written to the tree."""
+        """`provider`: that of the model. `on_file_written` is called after each file that is written to the tree."""
         self._on_file_written = on_file_written
         self._sources = sources
         self._organisation = organisation
         self._config = config
         self._environment = environment
+        self._provider = provider
         self._project_files = ProjectFiles(environment, gate)
 
     async def resolve_attachments(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
@@ -135,7 +137,7 @@ class TurnAttachments:
                 case AttachmentDelivery.INLINE:
                     prepared = await self._deliver_inline(block, source, budget)
                 case AttachmentDelivery.URL:
-                    prepared = attachments.url_block(block, harness=self._config.harness, model=self._config.model)
+                    prepared = attachments.url_block(block, model=self._config.model, provider=self._provider)
                     await self._sources.check_url(str(source.get("url")))
         budget.add(prepared)
         return prepared
@@ -156,7 +158,7 @@ class TurnAttachments:
         else:
             budget.check_fits(await self._known_size(block, source))
             attachment = await self._load_attachment(source, str(block.get("title") or ""))
-        return attachments.inline_block(attachment, block, harness=self._config.harness, model=self._config.model)
+        return attachments.inline_block(attachment, block, model=self._config.model, provider=self._provider)
 
     async def _known_size(self, block: JsonObject, source: JsonObject) -> int:
         """Return the size before loading. For a URL it is unknown (0); downloads have their own limit."""

@@ -14,6 +14,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain.agents import environment_config
+from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.agents.project_agents import with_project_agents
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.files.attachments import AttachmentSources
@@ -383,6 +384,7 @@ class _Turn:
             claim.config,
             resources.environment,
             gate,
+            find_provider(claim.config.model, {name: one.provider for name, one in resources.models.endpoints.items()}),
             note_input_file,
         )
         messages = await attachments.write_missing_resources(claim, self._services.turns.last_completed)

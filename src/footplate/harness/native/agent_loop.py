@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from footplate import failpoints
+from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.errors import HandOver
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import NOT_EVALUATED, Decision
@@ -141,7 +142,9 @@ class AgentLoop:
         self.turn.log.check()
         reply = ResponseStream(self.turn.log, self.template)
         try:
-            self.conversation.check_content(self.turn.config.model)
+            providers = {name: one.provider for name, one in self.turn.endpoints.items()}
+            model = self.turn.config.model
+            self.conversation.check_content(model, find_provider(model, providers))
             response = await unless_interrupted(self.turn.interrupt, reply.receive(self.conversation))
         except Interrupted:
             return await self._store_partial(reply)

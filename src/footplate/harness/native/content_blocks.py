@@ -47,9 +47,9 @@ class SpecialContent:
         article = "an" if self.kind == "image" else "a"
         return f"{article} {self.kind} with a URL" if self.is_url else f"content of type {self.kind}"
 
-    def is_accepted_by(self, model: str) -> bool:
+    def is_accepted_by(self, provider: str) -> bool:
         is_accepted = media_types.is_accepted_by_url if self.is_url else media_types.is_accepted_inline
-        return is_accepted(self.kind, harness="native", model=model)
+        return is_accepted(self.kind, provider)
 
 
 def find_special_content(part: ModelRequestPart) -> set[SpecialContent]:

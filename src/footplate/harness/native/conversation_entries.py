@@ -102,12 +102,12 @@ class Conversation:
         returned_ids = {part.tool_call_id for part in last.parts if isinstance(part, ToolReturnPart)}
         return [call for call in response.tool_calls if call.tool_call_id not in returned_ids]
 
-    def check_content(self, model: str) -> None:
+    def check_content(self, model: str, provider: str) -> None:
         """Raise `ModelRefused` if the model does not accept content that began with another model. pydantic-ai would
         fetch URLs in the worker, and report audio or video as a bug.
         """
         for content in self._special_content:
-            if not content.is_accepted_by(model):
+            if not content.is_accepted_by(provider):
                 raise ModelRefused(
                     f"The conversation has {content.description}, which the model {model!r} does not accept.",
                     help_text="Use the earlier model, or fork the session before the message that has it.",

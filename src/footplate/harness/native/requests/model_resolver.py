@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
 from pydantic_ai.providers import Provider
 
-from footplate.domain.agents.model_connections import ANTHROPIC, PROVIDERS, parse_model_name, provider_family
+from footplate.domain.agents.model_connections import ANTHROPIC, PROVIDERS, parse_model_name, select_provider
 from footplate.domain.errors import ModelRefused
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.ports.model_transport import ModelTransport
@@ -71,9 +71,7 @@ class ModelResolver:
                 help_text=f"Use a model of another connection, or ask the operator to configure it. Connections: "
                 f"{known}.",
             )
-        own = endpoint.provider or parsed.connection
-        is_same_family = parsed.provider is not None and provider_family(parsed.provider) == provider_family(own)
-        provider_name = parsed.provider if parsed.provider is not None and is_same_family else own
+        provider_name = select_provider(parsed, endpoint.provider or parsed.connection)
         if turn_endpoints:
             endpoint = replace(endpoint, api_key=_PLACEHOLDER_KEY)
         key = (provider_name, endpoint.base_url, parsed.model)
