@@ -11,12 +11,14 @@ import orjson
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from bench.prove.figure import require
 from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument, Operation
 from bench.support.organisation_isolation import QUESTION_TEXT, Ids, build_job, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
+from footplate.stack.orphan_processes import wait_until
 
 _SOCKET_PATHS: Final = ("/v1/sessions/{session_id}/ws", "/v1/sessions/{session_id}/terminal/ws")
 _OPEN_PATH: Final = "/openapi.json"
@@ -31,6 +33,7 @@ _HIDDEN_WITH_SESSION: Final = frozenset(
 )
 _SIGNED: Final = "POST /v1/triggers/{trigger_id}"
 """Needs a signature instead of a key, and these requests have none."""
+_OPENS_TERMINAL: Final = "POST /v1/sessions/{session_id}/terminal"
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
 """Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
@@ -99,7 +102,10 @@ class RouteCaller:
                     for http in clients:
                         await self._call(key, case, http, shared, refusal)
                 else:
-                    await self._call(key, case, next(replicas), own or shared, None)
+                    served = own or shared
+                    await self._call(key, case, next(replicas), served, None)
+                    if str(case.operation) == _OPENS_TERMINAL:
+                        await _close_terminal(next(replicas), served["session_id"])
         finally:
             for http in clients:
                 await http.aclose()
@@ -246,6 +252,17 @@ def _is_served(operation: Operation, status: int) -> bool:
     if operation.path.endswith("/{recording_id}"):  # the session has none
         return status == httpx2.codes.NOT_FOUND
     return status in {httpx2.codes.BAD_REQUEST, httpx2.codes.CONFLICT} and operation.path.endswith(_INCOMPLETE)
+
+
+async def _close_terminal(http: httpx2.AsyncClient, session_id: str) -> None:
+    """Closes the terminal and waits for the end of its turn: a running session cannot be archived or deleted."""
+    session = f"/v1/sessions/{session_id}"
+
+    async def is_idle() -> bool:
+        await http.post(f"{session}/events", json={"events": [{"type": events.USER_INTERRUPT}]})
+        return bool((await http.get(session)).json()["status"] == "idle")
+
+    require(holds=await wait_until(is_idle, 60), otherwise=f"the terminal of {session_id} did not close")
 
 
 def _client(base_url: str, secret: str | None) -> httpx2.AsyncClient:
