@@ -11,6 +11,7 @@ import pytest
 from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.terminal.cli_user import CliUser
+from tests.acceptance.cli.cli_cell import fits
 
 from footplate.client import AsyncFootplate, Forbidden, NotFound
 from footplate.client.steps import Step, TerminalConnection
@@ -169,8 +170,10 @@ async def check_saved_recording(cluster: Cluster, home: Path, session_id: str) -
     user, file = CliUser(cluster, home), home / "shell.cast"
     saved = await user.run("terminals", "save", session_id, "--output", str(file), "--json")
     assert saved.code == 0, saved
-    assert json.loads(saved.out)["size_bytes"] == len(content := file.read_bytes())
+    assert fits("terminals-save", saved.out)["size_bytes"] == len(content := file.read_bytes())
     assert content.startswith(b'{"version": 2')
+    (listed,) = fits("terminals", (await user.run("terminals", "ls", session_id, "--json")).out)
+    assert listed["size_bytes"] == len(content)
     again = await user.run("terminals", "save", session_id, "--output", str(file))
     assert (again.code, "exists" in again.err) == (1, True), again
 
