@@ -9,5 +9,10 @@ def list_models(connection: str | None, *, as_json: bool, profile: str | None) -
     chosen = [model for model in found if connection in {None, model.connection}]
     if as_json:
         terminal_io.print_json([model.wire() for model in chosen])
-    else:
+    elif chosen:
         resource_tables.print_models(chosen)
+    else:
+        terminal_io.print_note(
+            "No models are listed. The operator gives the API a file of connections, or the keys of the providers; "
+            "see docs/models.md."
+        )
