@@ -149,7 +149,7 @@ class BaseEnvironment(Environment):
 
     async def restart_shell(self) -> None:
         """Kills the shell, also while a command is running."""
-        self._shell_state = NEW_SHELL
+        self._forget_shell_state()
         if self._shell is not None and self._shell.alive:
             await self._shell.kill()
 
@@ -246,24 +246,36 @@ class BaseEnvironment(Environment):
         spawner = await self._ensure_spawner()
         if self._shell is not None and not self._shell.alive:
             self._discard_output(self._shell.retire())
-            self._shell, self._shell_state = None, NEW_SHELL
+            self._shell = None
+            self._forget_shell_state()
         if self._shell is None:
-            self._shell = await Shell.start(
-                spawner,
-                cwd=self._working_directory,
-                env={**self._env, **self._shell_state.variables},
-                output_limit=self._output_limit,
-                dialect=await self._detect_dialect(spawner),
-            )
-            directory = self._shell_state.locate(root=self._root, home=self.home)
-            if directory is not None:
-                await self._shell.enter(directory)
+            self._shell = await self._start_shell(spawner)
+            if self._shell_state != NEW_SHELL:
+                directory = self._shell_state.locate(root=self._root, home=self.home)
+                await self._shell.restore(directory, self._shell_state.variables)
+                if not self._shell.alive:  # the state broke it
+                    self._discard_output(self._shell.retire())
+                    self._forget_shell_state()
+                    self._shell = await self._start_shell(spawner)
         return self._shell
+
+    async def _start_shell(self, spawner: Spawner) -> Shell:
+        return await Shell.start(
+            spawner,
+            cwd=self._working_directory,
+            env=self._env,
+            output_limit=self._output_limit,
+            dialect=await self._detect_dialect(spawner),
+        )
+
+    def _forget_shell_state(self) -> None:
+        """The next shell starts as in a new session, and its first report is stored even if it equals the last one."""
+        self._shell_state, self._described_report = NEW_SHELL, None
 
     def _update_shell_state(self, shell: Shell) -> None:
         """A shell that ended leaves no state: the next one starts as in a new session."""
         if not shell.alive:
-            self._shell_state = NEW_SHELL
+            self._forget_shell_state()
         elif shell.report is not None and shell.report != self._described_report:
             self._described_report = shell.report
             self._shell_state = describe_shell(

@@ -14,11 +14,13 @@ from pydantic_ai.usage import RequestUsage
 from footplate.domain.sessions.events import Usage
 
 _MICROUSD_PER_USD: Final = 1_000_000
+_ANY_SERVER: Final = "openai-compatible"
+"""Has its own prices. The price list would take OpenAI's, because of the name."""
 
 
 def cost_microusd(provider: str, model: str, usage: RequestUsage) -> int | None:
     """None if the model's price is not known, because unknown is not free."""
-    known = _find_model_price(provider, model)
+    known = None if provider == _ANY_SERVER else _find_model_price(provider, model)
     if known is None:
         return None
     seller, priced = known

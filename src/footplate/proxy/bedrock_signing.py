@@ -10,7 +10,7 @@ from footplate.domain.ports.harness import Endpoint
 from footplate.proxy.hop_by_hop_headers import Headers
 
 _SERVICE: Final = "bedrock"
-_MAX_BODY_BYTES: Final = 64 << 20
+_MAX_BODY_BYTES: Final = 32 << 20
 _SIGNATURE_HEADERS: Final = frozenset({"authorization", "x-amz-date"})
 
 

@@ -1,5 +1,6 @@
 """Sends requests to model providers. This is the only module that puts a provider's credential into a request."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -92,7 +93,9 @@ class ProviderClient:
         headers = provider_wire_formats.filter_request_headers(model_request.headers)
         if connection.endpoint.access_key_id is not None:
             body = await bedrock_signing.read_body(body)
-            headers += bedrock_signing.sign(connection.endpoint, model_request.method, url, body)
+            headers += await asyncio.to_thread(
+                bedrock_signing.sign, connection.endpoint, model_request.method, url, body
+            )
         else:
             headers += provider_wire_formats.credential_headers(
                 connection.facts, model_request.token_header, connection.endpoint.api_key

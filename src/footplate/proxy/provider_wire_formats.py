@@ -18,11 +18,16 @@ _BEARER: Final = b"bearer "
 _CREDENTIALS: Final = frozenset(
     {b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", b"proxy-authorization", b"cookie"}
 )
-_ACCOUNT_HEADERS: Final = frozenset({b"openai-organization", b"openai-project", b"anthropic-workspace-id"})
-_REMOVED_REQUEST_HEADERS: Final = HOP_BY_HOP | _CREDENTIALS | _ACCOUNT_HEADERS | {b"host", b"expect"}
+_ACCOUNT_HEADERS: Final = frozenset(
+    {b"openai-organization", b"openai-project", b"anthropic-workspace-id", b"x-goog-user-project"}
+)
+_SIGNATURE_HEADERS: Final = frozenset({b"x-amz-date", b"x-amz-security-token", b"x-amz-content-sha256"})
+_REMOVED_REQUEST_HEADERS: Final = (
+    HOP_BY_HOP | _CREDENTIALS | _ACCOUNT_HEADERS | _SIGNATURE_HEADERS | {b"host", b"expect"}
+)
 _REMOVED_RESPONSE_HEADERS: Final = HOP_BY_HOP | {b"set-cookie", b"alt-svc", b"proxy-authenticate"}
 _MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._:-]*"
-_BEDROCK_MODEL: Final = r"[A-Za-z0-9]([A-Za-z0-9._:-]|%3A|%2F)*"
+_BEDROCK_MODEL: Final = r"[A-Za-z0-9]([A-Za-z0-9._:-]|%3A|%2F(?=[A-Za-z0-9]))*"
 """A name with a version (`:`), or the ARN of an inference profile (`/`), both of which clients escape."""
 
 

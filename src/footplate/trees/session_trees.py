@@ -129,19 +129,26 @@ class SessionTrees(Trees):
         ]
         if all(self._is_up_to_date(tree, files) for tree in trees):
             for project, found in zip(projects, checked_out, strict=True):
-                # The trees share their objects; a mirror never removes any.
-                if not self._mirrors.mirror_path(organisation, project.id).is_dir():
-                    await self._ensure_mirror(organisation, project)
-                # The last turn may have run on another backend.
-                await asyncio.to_thread(update_alternates, found.tree, found.objects_inside_path, target.owner)
+                await self._connect_objects(organisation, project, found.tree, found.objects_inside_path, target.owner)
             return checked_out
         async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
             for number, tree in enumerate(trees):
+                objects_inside = checked_out[number].objects_inside_path if checked_out else None
                 if not self._is_up_to_date(tree, files):
-                    await self._check_out_tree(
-                        tree, checked_out[number].objects_inside_path if checked_out else None, target.owner, files
-                    )
+                    await self._check_out_tree(tree, objects_inside, target.owner, files)
+                elif tree.project is not None and objects_inside is not None:
+                    await self._connect_objects(organisation, tree.project, tree.files, objects_inside, target.owner)
         return checked_out
+
+    async def _connect_objects(
+        self, organisation: str, project: SessionProject, tree: Path, objects_inside: str, owner: tuple[int, int]
+    ) -> None:
+        """Connects a tree that is up to date to the objects of its project: the last turn may have run on another
+        backend, which sees them at another path. The trees share them; a mirror never removes any.
+        """
+        if not self._mirrors.mirror_path(organisation, project.id).is_dir():
+            await self._ensure_mirror(organisation, project)
+        await asyncio.to_thread(update_alternates, tree, objects_inside, owner)
 
     def _is_up_to_date(self, tree: SessionTree, files: SessionFiles) -> bool:
         """Whether the tree is up to date. A scratch tree starts empty, so it needs work only if the log has files of

@@ -238,6 +238,25 @@ async def test_another_shell_continues_with_directory_and_exported_variables(
     assert third.shell_state == NEW_SHELL
 
 
+async def test_exported_variables_do_not_choose_the_shell_that_continues(open_environment: EnvironmentOpener) -> None:
+    """The shell starts before the gate decides on a command."""
+    first = open_environment()
+    write = "mkdir fake; printf '#!/bin/sh\\ntouch ran; exec /bin/bash \"$@\"' > fake/bash; chmod +x fake/bash"
+    await run_for_output(first, f"{write}; cp fake/bash fake/sh; export PATH=$PWD/fake:$PATH X=1")
+    second = open_environment()
+    second.restore_shell(first.shell_state)
+    assert await second.shell_directory() == second.root
+    assert await run_for_output(second, "test -e ran || printf %s$X clean") == "clean1"
+
+
+async def test_a_repeated_report_is_stored_again_after_a_new_shell(environment: BaseEnvironment) -> None:
+    await run_for_output(environment, "mkdir -p sub; cd sub")
+    state = environment.shell_state
+    await environment.restart_shell()
+    await run_for_output(environment, "cd sub")
+    assert environment.shell_state == state != NEW_SHELL
+
+
 async def test_settings_of_the_shell_do_not_disturb_its_report(environment: BaseEnvironment) -> None:
     result = await environment.shell(
         "set -eux; mkdir gone; cd gone; rmdir ../gone; printf() { :; }; export() { :; }", timeout=10

@@ -121,7 +121,8 @@ def select_backend(
 def check_shell_mode(shell_mode: Json, backends: Sequence[Backend], *, field_name: str = "shell_mode") -> None:
     """Raise `InvalidRequest` if the operator allows no backend for this shell mode."""
     names = [backend.name for backend in backends]
-    if (shell_mode == "container" and "docker" not in names) or (shell_mode == "host" and names == ["docker"]):
+    lacks_host = "docker" in names and "sandbox" not in names  # `unsandboxed` never replaces a container
+    if (shell_mode == "container" and "docker" not in names) or (shell_mode == "host" and lacks_host):
         raise _backend_refusal(field_name, f"{shell_mode!r} is possible with none of", backends)
 
 

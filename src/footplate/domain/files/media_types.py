@@ -63,8 +63,8 @@ _INLINE: Final = {
     "openai-chat": _IMAGES | {PDF},
     "openai-responses": _IMAGES | {PDF},
 }
-"""The types that each provider accepts, except audio and video. Other providers are not checked here; they report
-unsupported types."""
+"""The types that each provider accepts, except audio and video. To any other provider, pydantic-ai can send images and
+PDF files at most."""
 _INLINE_AUDIO_AND_VIDEO: Final = {
     "azure": _WAV_AND_MP3,
     "bedrock": _VIDEO,
@@ -115,7 +115,7 @@ def is_accepted_inline(media_type: str, provider: str) -> bool:
     """Return whether a model of this provider may accept this type."""
     if is_audio_or_video(media_type):
         return media_type in _INLINE_AUDIO_AND_VIDEO.get(provider, frozenset())
-    return media_type in _INLINE.get(provider, {media_type})
+    return media_type in _INLINE.get(provider, _IMAGES | {PDF})
 
 
 def is_accepted_by_url(block_type: str, provider: str) -> bool:

@@ -90,6 +90,8 @@ def _select_variables(exported: Mapping[bytes, bytes], initial: Mapping[str, str
             name, value = name_bytes.decode(), value_bytes.decode()
         except UnicodeDecodeError:
             continue
+        if "\0" in value:  # no variable has this: the report was forged
+            continue
         if name not in _NOT_STORED and not name.startswith(_OWN_PREFIX) and initial.get(name) != value:
             found[name] = value
     stored: dict[str, str] = {}

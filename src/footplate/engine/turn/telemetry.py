@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from footplate.domain.agents import agents_and_config
+from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.ports.engine import Claim
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, Usage
@@ -25,7 +26,6 @@ log = structlog.get_logger(__name__)
 
 _KNOWN_TOOLS: Final = frozenset(agents_and_config.BUILT_IN_TOOLS)
 _PROVIDERS: Final = {
-    "": "anthropic",  # a model name without a prefix is Anthropic's
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "google": "gcp.gemini",
@@ -251,5 +251,5 @@ def _usage_attributes(usage: Usage) -> Attributes:
 
 
 def _provider_name(model: str) -> str:
-    prefix = model.partition(":")[0] if ":" in model else ""
-    return _PROVIDERS.get(prefix, prefix)
+    provider = find_provider(model, {})
+    return _PROVIDERS.get(provider, provider)

@@ -103,11 +103,17 @@ class Shell:
     def alive(self) -> bool:
         return not self._ended and not self._process.exited.done()
 
-    async def enter(self, directory: str) -> None:
-        """Changes to a directory before the first command. If that is not possible, the shell stays where it is."""
+    async def restore(self, directory: str | None, variables: Mapping[str, str]) -> None:
+        """Exports variables and changes to a directory before the first command. If that is not possible, the shell
+        stays where it is. The shell itself starts without the variables: `PATH` or `LD_PRELOAD` would choose what it
+        runs before the gate has decided on a command.
+        """
+        builtin = self._dialect.builtin
+        exports = [f"{builtin} export {name}={shlex.quote(value)} 2>/dev/null" for name, value in variables.items()]
+        change = [] if directory is None else [f"cd -P -- {shlex.quote(directory)} 2>/dev/null"]
         reported = self._pending_status = asyncio.get_running_loop().create_future()
         try:
-            await self._send_command(f"cd -P -- {shlex.quote(directory)} 2>/dev/null")
+            await self._send_command("\n".join([*exports, *change]))
             await asyncio.wait(
                 [reported, self._process.exited], timeout=_ENTER_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )

@@ -88,6 +88,7 @@ class ResponseStream:
         if self._stream is None:
             return None
         used = self._stream.usage
+        is_measured = used.input_tokens > 0 or used.output_tokens > 0  # many providers report usage at the end only
         cached = used.cache_read_tokens + used.cache_write_tokens
         return Usage(
             input_tokens=max(used.input_tokens - cached, 0),
@@ -95,9 +96,9 @@ class ResponseStream:
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
             requests=1,
-            cost_microusd=model_prices.cost_microusd(
-                self._template.model.system, self._template.model.model_name, used
-            ),
+            cost_microusd=model_prices.cost_microusd(self._template.model.system, self._template.model.model_name, used)
+            if is_measured
+            else None,
         )
 
     def _handle_event(self, event: ModelResponseStreamEvent) -> None:
