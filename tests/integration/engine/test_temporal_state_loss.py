@@ -12,12 +12,14 @@ from tests.integration.engine.cell import DONE, Engine
 
 from footplate.domain import ids
 from footplate.domain.errors import Unavailable
+from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.engine.temporal.session_waker import workflow_id
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.services.temporal import Temporal
 from footplate.stack.temporal_connection import connect_temporal
+from footplate.store.log.turn_claims import Claims
 
 pytestmark = pytest.mark.timing
 
@@ -104,6 +106,32 @@ async def test_an_older_copy_repeats_no_turn(idle_engine: Engine, temporal: Temp
         await engine.send(session_id, "three")
         ended = await engine.wait_for_ended_turns(session_id, 3)
     assert [(turn.status, turn.attempt) for turn in ended] == [(TurnStatus.COMPLETED, 1)] * 3
+
+
+async def test_two_activities_that_claim_at_the_same_time_run_the_turn_once(
+    idle_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temporal may start an activity of a session while another one of the same worker is claiming."""
+    engine, turns, claimed, claim_turn = idle_engine, BlockedTurns(), asyncio.Event(), Claims.claim
+
+    async def claim_slowly(self: Claims, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
+        found = await claim_turn(self, organisation, session_id, worker)
+        claimed.set()
+        await asyncio.sleep(1)
+        return found
+
+    monkeypatch.setattr(Claims, "claim", claim_slowly)
+    turns.release.set()
+    async with engine.worker():
+        session_id = await engine.session(turns.run)
+        await engine.send(session_id, "one")
+        async with asyncio.timeout(30):
+            await claimed.wait()
+        # Replaces the workflow, which starts a second activity.
+        await engine.waker.end_wait(engine.principal.organisation, session_id)
+        ended = await engine.wait_for_ended_turns(session_id)
+    assert [(turn.status, turn.attempt) for turn in ended] == [(TurnStatus.COMPLETED, 1)]
+    assert turns.attempts == [1]
 
 
 async def test_only_a_workflow_that_does_nothing_is_replaced(idle_engine: Engine) -> None:

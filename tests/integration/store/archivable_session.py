@@ -29,6 +29,7 @@ from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.turns import WhenBusy
+from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.retention.archiving import SessionArchiving
@@ -37,6 +38,7 @@ from footplate.store.retention.object_gc import ObjectGarbageCollector
 from footplate.store.unit_of_work import UnitOfWorkFactory
 
 _ORDERS: Final[tuple[Order, ...]] = ("asc", "desc")
+_HAS_CONNECTION: Final = "select exists (select from pg_stat_activity where application_name = $1)"
 INACTIVE_AFTER = timedelta(hours=1)
 BATCH = 5
 
@@ -157,12 +159,15 @@ class ArchivableSession:
         return len(old) + len(entries)
 
     async def run_until_killed(self, points: Path, point: str, action: str) -> None:
-        """Runs the action in a separate process, which is killed at the failpoint."""
+        """Runs the action in a separate process, which is killed at the failpoint. Returns when PostgreSQL has rolled
+        back its transaction: a later run skips a session whose lock is still taken.
+        """
         (points / point).write_text("kill")
+        name = f"killed_at_{point}"
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             __file__,
-            self.cell.dsn,
+            f"{self.cell.dsn}?application_name={name}",
             str(self.cell.folder.parent),
             action,
             self.principal.organisation,
@@ -171,6 +176,12 @@ class ArchivableSession:
         )
         assert await process.wait() == -signal.SIGKILL
         assert (points / f"{point}.hit").exists()
+
+        async def rolled_back() -> bool:
+            async with self.cell.database.connection() as connection:
+                return not await connection.fetchval(_HAS_CONNECTION, name)
+
+        assert await wait_until(rolled_back, 30)
 
 
 async def create_archivable_session(cell: Cell, principal: Principal, turns: int = 2) -> ArchivableSession:

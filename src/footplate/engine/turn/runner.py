@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -149,43 +150,55 @@ class TurnServices:
 class TurnRunner:
     def __init__(self, services: TurnServices) -> None:
         self._services = services
+        self._claim_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, organisation: str, session_id: str) -> TurnEnded | RetryTurn | MoveTurn:
         services = self._services
         services.lease.check()
         if services.stopping.is_set():
             return _RETRY_AFTER_HANDOVER
-        if (earlier_turn := services.lease.find_turn(session_id)) is not None:
-            # Temporal has forgotten the attempt that runs here, and started another one.
-            await earlier_turn.done.wait()
-        claim = await services.claims.claim(organisation, session_id, services.lease.worker_id)
+        found = await self._claim_turn(organisation, session_id)
         live = services.live.open_turn(organisation, session_id)
-        await live.publish(claim.positions)
-        if isinstance(claim, NothingToClaim):
+        if isinstance(found, NothingToClaim):
+            await live.publish(found.positions)
             await live.aclose()
-            await wake_sessions(services.waker, claim.to_wake)
-            if claim.needs_backend is not None:
-                return MoveTurn(claim.needs_backend)
-            if claim.retry_after is not None:
+            await wake_sessions(services.waker, found.to_wake)
+            if found.needs_backend is not None:
+                return MoveTurn(found.needs_backend)
+            if found.retry_after is not None:
                 return RetryTurn(
-                    claim.retry_after, "The next step is repeated after a failure, and waits for its time."
+                    found.retry_after, "The next step is repeated after a failure, and waits for its time."
                 )
             return TurnEnded(has_more=False)
-        if claim.attempt > 1:
-            live.flush()  # the next event may take long
-        held = services.lease.add_turn(claim)
-        telemetry = TurnTelemetry(claim)
+        claim = found.claim
         try:
+            await live.publish(claim.positions)
+            if claim.attempt > 1:
+                live.flush()  # the next event may take long
+            telemetry = TurnTelemetry(claim)
             with telemetry.running():
                 if claim.old_holder_may_live:
                     # The old holder sees the new epoch at its next renewal; without one, its commands die in this time.
                     await asyncio.sleep(services.limits.lease_seconds)
-                return await _Turn(services, claim, held, live, telemetry).run()
+                return await _Turn(services, found, live, telemetry).run()
         finally:
-            services.lease.remove_turn(held)
+            services.lease.remove_turn(found)
             if claim.frees_turn_slot:
                 services.on_turn_slot_free()
             await live.aclose()
+
+    async def _claim_turn(self, organisation: str, session_id: str) -> HeldTurn | NothingToClaim:
+        """Claims the session's next turn, after a turn of the session that already runs in this process has ended.
+
+        Temporal may start two activities for a session, for example after it was restored from an older copy. Without
+        the lock, both could claim at the same time, and the second one would take the turn from the first.
+        """
+        lease = self._services.lease
+        async with self._claim_locks.setdefault(session_id, asyncio.Lock()):
+            if (earlier_turn := lease.find_turn(session_id)) is not None:
+                await earlier_turn.done.wait()
+            claim = await self._services.claims.claim(organisation, session_id, lease.worker_id)
+            return claim if isinstance(claim, NothingToClaim) else lease.add_turn(claim)
 
     def prepare(self, organisation: str, session_id: str) -> None:
         """Prewarm a new session for its first turn, unless this worker is stopping."""
@@ -194,11 +207,9 @@ class TurnRunner:
 
 
 class _Turn:
-    def __init__(
-        self, services: TurnServices, claim: Claim, held: HeldTurn, live: LiveTurn, telemetry: TurnTelemetry
-    ) -> None:
+    def __init__(self, services: TurnServices, held: HeldTurn, live: LiveTurn, telemetry: TurnTelemetry) -> None:
         self._services = services
-        self._claim = claim
+        self._claim = claim = held.claim
         self._held = held
         self._live = live
         self._telemetry = telemetry
