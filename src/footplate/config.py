@@ -12,6 +12,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -131,6 +132,19 @@ class Settings(BaseSettings, RequestLimits):
     names are refused, because a web page could point its own name at this server."""
     allowed_origins: str = ""
     """Origins of web pages that may call the API in addition to its own: `https://app.example.com`, or `*` for any."""
+    public_url: str | None = None
+    """The address of the server for browsers and in links: `https://footplate.example.com`. Its host name is accepted
+    like those of `allowed_hosts`. Default: the address of the request."""
+    browser_session_lifetime: Annotated[timedelta, BeforeValidator(_parse_duration), Field(gt=timedelta(0))] = (
+        timedelta(days=7)
+    )
+    """How long a browser stays signed in at most: days, or `12h`, `30m`."""
+    browser_session_idle: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(minutes=5))] = (
+        timedelta(hours=12)
+    )
+    """How long a browser stays signed in that sends no request. At least 5 minutes."""
+    sign_in_failures: int = Field(default=20, ge=1)
+    """Attempts to sign in that may fail from one client address in a minute."""
     port: int = 8700
     database_pool: int = 10
     ignore_unknown_fields: bool = False
@@ -324,6 +338,12 @@ class Settings(BaseSettings, RequestLimits):
         }
 
     @property
+    def api_hosts(self) -> str:
+        """The host names of the API, with the one of its public address."""
+        name = urlsplit(self.public_url or "").hostname
+        return f"{self.allowed_hosts},{name}" if name else self.allowed_hosts
+
+    @property
     def allowed_directory_roots(self) -> dict[str, list[str]]:
         """The allowed root directories by organisation. Empty: sessions cannot name a directory."""
         anywhere = {DEFAULT_ORGANISATION: ["/"]} if self.named_directories else {}
@@ -414,6 +434,18 @@ class Settings(BaseSettings, RequestLimits):
                         f"FOOTPLATE_{name}_ALLOW contains {entry!r}, which is not a host name, address or network. "
                         "Examples: wiki.internal, 10.1.2.3, 10.1.0.0/16."
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _check_public_url(self) -> "Settings":
+        if self.public_url is None:
+            return self
+        url = urlsplit(self.public_url)
+        if url.scheme not in {"http", "https"} or not url.hostname or url.path.strip("/") or url.query or url.fragment:
+            raise ValueError(
+                f"FOOTPLATE_PUBLIC_URL is {self.public_url!r}, which is not the address of a server without a path. "
+                "Example: https://footplate.example.com"
+            )
         return self
 
     @model_validator(mode="after")

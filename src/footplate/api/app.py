@@ -15,11 +15,13 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
+    browser_sessions,
     environments,
     feed,
     files,
     health,
     limits,
+    me,
     members,
     models,
     policies,
@@ -101,12 +103,15 @@ def create_app(services: ApiServices) -> FastAPI:
             models,
             feed,
             webhooks,
+            me,
+            browser_sessions,
         ),
         health,
         unsupported,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
+    app.router.routes.extend(browser_sessions.open_router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]

@@ -47,6 +47,7 @@ def describe_request(
     media_type: str = "application/json",
     description: str | None = None,
     query: type[Parameters] | None = None,
+    needs_key: bool = True,
 ) -> RequestDescription:
     operation: dict[str, Any] = {}
     if body is not None:
@@ -59,6 +60,8 @@ def describe_request(
         operation["parameters"] = [
             {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in properties.items()
         ]
+    if not needs_key:
+        operation.update(NO_AUTHENTICATION)
     return RequestDescription(body, operation)
 
 

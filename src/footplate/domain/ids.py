@@ -36,6 +36,7 @@ DEPLOYMENT: Final = "depl"
 DEPLOYMENT_RUN: Final = "drun"
 TRIGGER: Final = "trig"
 TRIGGER_DELIVERY: Final = "tdlv"
+BROWSER_SESSION: Final = "bses"
 
 
 def new_id(prefix: str) -> str:

@@ -17,6 +17,7 @@ from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
+from footplate.domain.projects.project import DEFAULT_ORGANISATION
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
@@ -37,6 +38,8 @@ from footplate.store.resources.terminal_recordings import StoredTerminalRecordin
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
+from footplate.store.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.sign_in.failures import SignInFailures
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
@@ -111,6 +114,8 @@ async def run(settings: Settings) -> None:
         await exits.enter_async_context(limit_guard.renewing_stream_leases())
         export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
+        keys = ApiKeys(database, session_idle=settings.browser_session_idle)
+        failures = SignInFailures(database, DEFAULT_ORGANISATION, limit=settings.sign_in_failures)
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
@@ -126,7 +131,12 @@ async def run(settings: Settings) -> None:
             terminals=terminals,
             webhooks=webhooks,
             webhook_access=settings.webhook_access,
-            keys=ApiKeys(database),
+            keys=keys,
+            browser_sessions=BrowserSessionStore(
+                *(database, keys, failures),
+                lifetime=settings.browser_session_lifetime,
+                idle=settings.browser_session_idle,
+            ),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
@@ -148,7 +158,8 @@ async def run(settings: Settings) -> None:
             hook_access=get_hook_access(settings),
             projects_root=settings.resolved_projects_root,
             named_roots=get_allowed_roots(settings),
-            request_guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
+            request_guard=RequestGuard.parse(settings.api_hosts, settings.allowed_origins),
+            public_url=settings.public_url,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = LimitedConfig(

@@ -37,6 +37,10 @@ where id = $1 and organisation = $2
 returning *
 
 -- name: revoke_keys_of_member
+-- Also ends the browser sessions, so that they do not work again when the member is enabled.
+with ended as (
+    update browser_sessions set ended_at = now() where principal = $1 and ended_at is null
+)
 update api_keys set revoked_at = now() where principal = $1 and revoked_at is null
 
 -- name: hand_over_sessions
