@@ -19,6 +19,7 @@ from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.sign_in import BrowserSessions
+from footplate.domain.organisations.single_sign_on import SingleSignOn
 from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import (
@@ -92,6 +93,8 @@ class ApiServices:
     """Directories that sessions may name."""
     request_guard: RequestGuard = field(default_factory=RequestGuard)
     """Host names that the API serves, and origins of web pages that may call it."""
+    single_sign_on: SingleSignOn | None = None
+    """Signing in through an identity provider, if one is configured."""
     public_url: str | None = None
     """The address of the server for browsers, such as `https://footplate.example.com`. None: the one of the request."""
     ignore_unknown_fields: bool = False

@@ -17,7 +17,6 @@ from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
-from footplate.domain.projects.project import DEFAULT_ORGANISATION
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.session_waker import TemporalWaker
@@ -65,6 +64,7 @@ from footplate.wiring.shared_components import (
     open_database,
     open_objects,
 )
+from footplate.wiring.sign_in import create_single_sign_on
 from footplate.wiring.telemetry import running_telemetry
 
 log = structlog.get_logger(__name__)
@@ -115,7 +115,12 @@ async def run(settings: Settings) -> None:
         export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
         keys = ApiKeys(database, session_idle=settings.browser_session_idle)
-        failures = SignInFailures(database, DEFAULT_ORGANISATION, limit=settings.sign_in_failures)
+        failures = SignInFailures(database, settings.oidc_organisation, limit=settings.sign_in_failures)
+        sessions = BrowserSessionStore(
+            *(database, keys, failures),
+            lifetime=settings.browser_session_lifetime,
+            idle=settings.browser_session_idle,
+        )
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
@@ -132,11 +137,8 @@ async def run(settings: Settings) -> None:
             webhooks=webhooks,
             webhook_access=settings.webhook_access,
             keys=keys,
-            browser_sessions=BrowserSessionStore(
-                *(database, keys, failures),
-                lifetime=settings.browser_session_lifetime,
-                idle=settings.browser_session_idle,
-            ),
+            browser_sessions=sessions,
+            single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),

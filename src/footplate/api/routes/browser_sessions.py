@@ -3,6 +3,7 @@
 Starting a session needs no API key in a header: the body has it, or a one-time code. The response sets the cookie.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -10,7 +11,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api.auth import Caller, extract_api_key, extract_secret
-from footplate.api.openapi import NO_AUTHENTICATION, describe_request
+from footplate.api.openapi import describe_request
 from footplate.api.requests import session_cookie
 from footplate.api.requests.local_client import check_is_local
 from footplate.api.requests.own_origin import check_own_origin
@@ -28,11 +29,11 @@ from footplate.api.wire.sign_in import (
     EndedBrowserSession,
     OneTimeCode,
     PrincipalResponse,
-    SignInMethods,
 )
 from footplate.domain.errors import InvalidRequest, Unauthenticated
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.organisations.sign_in import Browser
+from footplate.domain.organisations.sign_in import Browser, SignInMethod
+from footplate.domain.organisations.single_sign_on import SignInFailed
 
 CODE_SECONDS: Final = 60
 COOKIE_LIFETIME: Final = timedelta(days=400)
@@ -40,13 +41,6 @@ COOKIE_LIFETIME: Final = timedelta(days=400)
 
 router = create_router("/v1/browser_sessions", "sign_in")
 open_router = create_router("/v1", "sign_in", OpenRoute)
-
-
-@open_router.get("/sign_in", response_model=SignInMethods, openapi_extra=NO_AUTHENTICATION)
-async def list_methods(request: Request) -> Response:
-    """Lists the ways to sign in that this server offers."""
-    read_query(request, NoParameters)
-    return json_response({"type": "sign_in_methods", "api_key": True, "oidc": None})
 
 
 @open_router.post(
@@ -87,14 +81,20 @@ async def end_current_session(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     secret = extract_secret(request)
     sessions = get_services(request).browser_sessions
-    session_id = (await sessions.load_profile(principal, secret)).session_id
+    profile = await sessions.load_profile(principal, secret)
+    session_id = profile.session_id
     if session_id is None:
         raise InvalidRequest(
             "This request was authenticated by an API key, so there is no browser session to end.",
             help_text="Revoke the key with `footplate api-keys revoke`.",
         )
     await sessions.end_session_of(secret)
-    response = json_response({"type": "browser_session_ended", "id": session_id, "sign_out_url": None})
+    sign_on = get_services(request).single_sign_on
+    url = None
+    if sign_on is not None and profile.method is SignInMethod.OIDC:
+        with suppress(SignInFailed):  # the session has ended all the same
+            url = await sign_on.provider.sign_out_url()
+    response = json_response({"type": "browser_session_ended", "id": session_id, "sign_out_url": url})
     session_cookie.clear_session_cookies(request, response)
     return response
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from footplate.api.wire.request_base import Body, Text, optional_timestamp, timestamp
+from footplate.api.wire.request_base import Body, Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.response_models import ResponseModel
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
@@ -28,6 +28,19 @@ class BrowserSessionCreate(Body):
         if (self.api_key is None) == (self.one_time_code is None):
             raise ValueError("send either api_key or one_time_code")
         return self
+
+
+class StartOidcSignIn(Parameters):
+    return_to: Annotated[Text, Field(description="The path of a page of this server.")] = "/"
+
+
+class OidcCallback(Parameters):
+    """The parameters of a response of the identity provider."""
+
+    state: Text | None = None
+    code: Text | None = None
+    iss: Text | None = None
+    error: Text | None = None
 
 
 class TeamReference(ResponseModel):

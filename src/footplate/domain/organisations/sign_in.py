@@ -84,6 +84,10 @@ class Profile:
     """Id and name of each team."""
     expires_at: datetime | None
     """When the API key or the browser session ends."""
+    key_id: str | None
+    """The API key of the request. None: it was authenticated by a browser session."""
+    method: SignInMethod | None
+    """How the browser session was started."""
     session_id: str | None
     """The browser session of the request. None: it was authenticated by an API key."""
 

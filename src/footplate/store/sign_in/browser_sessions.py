@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-import asyncpg
-
 from footplate.domain import audit, ids
 from footplate.domain.errors import NotFound, Unauthenticated
 from footplate.domain.organisations.principals import Principal, PrincipalKind
@@ -60,7 +58,10 @@ class BrowserSessionStore:
                 help_text="Check the key, or create another one with `footplate api-keys create`.",
             )
         async with self._database.transaction() as connection:
-            secret = await self.insert(connection, SignInMethod.API_KEY, browser, row, key_hash=digest)
+            secret = await self.insert(
+                *(connection, SignInMethod.API_KEY, browser, row["organisation"], row["principal"]),
+                key=(row["id"], digest),
+            )
         return await self._keys.authenticate(secret), secret
 
     async def create_code(self, principal: Principal, api_key: str) -> str:  # noqa: ARG002 - the key says who
@@ -78,7 +79,8 @@ class BrowserSessionStore:
             row = await connection.fetchrow(SQL["redeem_one_time_code"], hash_secret(code))
             if row is not None and row["is_valid"]:
                 secret = await self.insert(
-                    connection, SignInMethod.ONE_TIME_CODE, browser, row, key_hash=row["secret_hash"]
+                    *(connection, SignInMethod.ONE_TIME_CODE, browser, row["organisation"], row["principal"]),
+                    key=(row["id"], row["secret_hash"]),
                 )
         if secret is None:
             await self._failures.record(SignInMethod.ONE_TIME_CODE, browser, "invalid_code", row)
@@ -93,25 +95,26 @@ class BrowserSessionStore:
         connection: Connection,
         method: SignInMethod,
         browser: Browser,
-        row: asyncpg.Record,
+        organisation: str,
+        member_id: str,
         *,
-        key_hash: bytes | None,
+        key: tuple[str, bytes] | None,
     ) -> str:
-        """Inserts a session with its audit entry, and returns its secret. `row` is the API key, or without `key_hash`
-        the member.
+        """Inserts a session with its audit entry, and returns its secret. `key` is the id and the hash of the API key
+        with which the session ends.
         """
         session_id, secret = ids.new_id(ids.BROWSER_SESSION), new_session_secret()
-        member_id, key_id = (row["id"], None) if key_hash is None else (row["principal"], row["id"])
+        key_id, key_hash = key or (None, None)
         await connection.execute(SQL["remove_old_browser_sessions"])
         await connection.execute(
             SQL["insert_browser_session"],
-            *(session_id, row["organisation"], member_id, hash_secret(secret), method.value, key_id, key_hash),
+            *(session_id, organisation, member_id, hash_secret(secret), method.value, key_id, key_hash),
             *(browser.user_agent, browser.address, self._lifetime),
         )
         entry = audit.build_sign_in_entry(
             "browser_session.start", session_id, {"method": method.value, "address": browser.address, "api_key": key_id}
         )
-        await add_entry(connection, row["organisation"], entry, principal=member_id)
+        await add_entry(connection, organisation, entry, principal=member_id)
         return secret
 
     async def list_sessions(self, principal: Principal) -> Sequence[BrowserSession]:
@@ -155,12 +158,15 @@ class BrowserSessionStore:
             raise Unauthenticated(
                 "The API key or the browser session has ended.", help_text="Sign in again, or use another key."
             )
+        is_session = is_session_secret(secret)
         return Profile(
             kind=PrincipalKind(row["kind"]),
-            email=None,
+            email=row["email"],
             teams=[*zip(row["team_ids"], row["team_names"], strict=True)],
             expires_at=credential["valid_until"],
-            session_id=credential["id"] if is_session_secret(secret) else None,
+            key_id=None if is_session else credential["id"],
+            method=SignInMethod(credential["method"]) if is_session else None,
+            session_id=credential["id"] if is_session else None,
         )
 
     async def _record_end(self, connection: Connection, organisation: str, principal: str, session_id: str) -> None:

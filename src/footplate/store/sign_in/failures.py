@@ -14,6 +14,7 @@ from footplate.store.resources.audit_trail import add_entry
 
 DEFAULT_FAILURES: Final = 20
 _SECONDS_PER_MINUTE: Final = 60
+_STARTS_PER_FAILURE: Final = 5
 
 
 class SignInFailures:
@@ -28,6 +29,18 @@ class SignInFailures:
         row = await self._database.fetchrow("recent_sign_in_failures", browser.address, _current_minute())
         if row is not None and row["failures"] >= self._limit:
             raise SignInLimitExceeded
+
+    async def count_start(self, browser: Browser) -> None:
+        """Counts an attempt that needs no secret to begin. Raises `SignInLimitExceeded` for too many."""
+        await self.count(f"start {browser.address}", _STARTS_PER_FAILURE * self._limit)
+
+    async def count(self, subject: str, limit: int) -> None:
+        """Counts something by any subject. Raises `SignInLimitExceeded` beyond the limit of one to two minutes."""
+        row = await self._database.fetchrow("recent_sign_in_failures", subject, _current_minute())
+        if row is not None and row["failures"] >= limit:
+            raise SignInLimitExceeded
+        async with self._database.connection() as connection:
+            await connection.execute(SQL["count_sign_in_failure"], subject, _current_minute())
 
     async def record(self, method: str, browser: Browser, reason: str, row: asyncpg.Record | None = None) -> None:
         """Counts a failure and adds it to the audit trail. `row` is the credential that was used, if it is known."""
