@@ -16,6 +16,7 @@ from footplate.api.routes import (
     audit,
     backends,
     browser_sessions,
+    device_authorizations,
     environments,
     feed,
     files,
@@ -107,13 +108,13 @@ def create_app(services: ApiServices) -> FastAPI:
             me,
             browser_sessions,
             oidc,
+            device_authorizations,
         ),
         health,
         unsupported,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
-    app.router.routes.extend(browser_sessions.open_router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]

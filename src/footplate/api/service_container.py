@@ -16,6 +16,7 @@ from footplate.domain.files.uploaded_files import FileBytes
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
+from footplate.domain.organisations.device_authorization import DeviceAuthorizations
 from footplate.domain.organisations.limits import LimitGuard
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.sign_in import BrowserSessions
@@ -57,6 +58,7 @@ class ApiServices:
     """Wakes webhook endpoints after a change to one of them."""
     keys: Keys
     browser_sessions: BrowserSessions
+    device_authorizations: DeviceAuthorizations
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""
     health: Health

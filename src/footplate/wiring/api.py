@@ -38,6 +38,7 @@ from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.sign_in.device_authorizations import DeviceAuthorizationStore
 from footplate.store.sign_in.failures import SignInFailures
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
@@ -138,6 +139,9 @@ async def run(settings: Settings) -> None:
             webhook_access=settings.webhook_access,
             keys=keys,
             browser_sessions=sessions,
+            device_authorizations=DeviceAuthorizationStore(
+                database, failures, key_lifetime=settings.login_key_lifetime
+            ),
             single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),

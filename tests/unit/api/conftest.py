@@ -1,7 +1,8 @@
 """Fixtures: the api on in-memory fakes, and clients of it (official SDK and plain HTTP) that need no socket."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import httpx2
 import pytest
@@ -33,7 +34,7 @@ from .fake_services import (
     FakeUsage,
     World,
 )
-from .fake_sign_in import FakeBrowserSessions
+from .fake_sign_in import FakeBrowserSessions, FakeDeviceAuthorizations
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
@@ -60,37 +61,38 @@ class Api:
         self.notifier = FakeNotifier(self.world)
         self.app = self.build()
 
-    def build(self, *, ignore_unknown_fields: bool = False, limits: RequestLimits = LIMITS) -> FastAPI:
-        return create_app(
-            ApiServices(
-                reads=FakeReads(self.world),
-                units=FakeUnits(self.world),
-                notifier=self.notifier,
-                tails=self.tails,
-                feeds=self.feeds,
-                terminals=self.terminals,
-                webhooks=self.world.webhooks,
-                keys=self.keys,
-                browser_sessions=FakeBrowserSessions(self.keys.known),
-                limit_guard=FakeLimitGuard(self.world.limits),
-                health=self.health,
-                usage=self.usage,
-                diffs=self.diffs,
-                delivery=self.delivery,
-                files=self.world.files,
-                recordings=self.recordings,
-                max_file_bytes=200_000,
-                backends=[self.backend, *self.other_backends],
-                harnesses=frozenset({"native", "claude", "shell"}),
-                transcripts=registry.load_transcripts,
-                prewarmed_harnesses=frozenset({"claude"}),
-                projects_root="/srv/projects/{organisation}",
-                named_roots=AllowedRoots({"org_a": ["/srv/checkouts"]}),
-                request_guard=RequestGuard.parse("footplate.test"),
-                ignore_unknown_fields=ignore_unknown_fields,
-                limits=limits,
-            )
+    def build(self, *, ignore_unknown_fields: bool = False, limits: RequestLimits = LIMITS, **replaced: Any) -> FastAPI:
+        """`replaced`: fields of `ApiServices` that are not fakes."""
+        services = ApiServices(
+            reads=FakeReads(self.world),
+            units=FakeUnits(self.world),
+            notifier=self.notifier,
+            tails=self.tails,
+            feeds=self.feeds,
+            terminals=self.terminals,
+            webhooks=self.world.webhooks,
+            keys=self.keys,
+            browser_sessions=FakeBrowserSessions(self.keys.known),
+            device_authorizations=FakeDeviceAuthorizations(),
+            limit_guard=FakeLimitGuard(self.world.limits),
+            health=self.health,
+            usage=self.usage,
+            diffs=self.diffs,
+            delivery=self.delivery,
+            files=self.world.files,
+            recordings=self.recordings,
+            max_file_bytes=200_000,
+            backends=[self.backend, *self.other_backends],
+            harnesses=frozenset({"native", "claude", "shell"}),
+            transcripts=registry.load_transcripts,
+            prewarmed_harnesses=frozenset({"claude"}),
+            projects_root="/srv/projects/{organisation}",
+            named_roots=AllowedRoots({"org_a": ["/srv/checkouts"]}),
+            request_guard=RequestGuard.parse("footplate.test"),
+            ignore_unknown_fields=ignore_unknown_fields,
+            limits=limits,
         )
+        return create_app(replace(services, **replaced))
 
 
 def make_client(app: FastAPI, secret: str | None = "secret-a") -> httpx2.AsyncClient:

@@ -6,6 +6,13 @@ from datetime import UTC, datetime
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound, Unauthenticated
+from footplate.domain.organisations.device_authorization import (
+    AuthorizationPending,
+    Decision,
+    DeviceAuthorization,
+    IssuedLoginKey,
+    NewDeviceAuthorization,
+)
 from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.organisations.sign_in import (
     Browser,
@@ -78,3 +85,21 @@ class FakeBrowserSessions:
             method=None if session is None else session.method,
             session_id=None if session is None else session.id,
         )
+
+
+class FakeDeviceAuthorizations:
+    """Accepts no code. The real ones are in tests/integration/store/test_device_authorizations.py."""
+
+    async def begin(self, client_name: str, _browser: Browser) -> NewDeviceAuthorization:
+        return NewDeviceAuthorization(device_code=client_name, user_code="BCDF-GHJK")
+
+    async def find(self, _principal: Principal, _secret: str, user_code: str) -> DeviceAuthorization:
+        raise NotFound("device authorization", user_code)
+
+    async def decide(
+        self, _principal: Principal, _secret: str, user_code: str, _decision: Decision
+    ) -> DeviceAuthorization:
+        raise NotFound("device authorization", user_code)
+
+    async def fetch_key(self, _device_code: str, _browser: Browser) -> IssuedLoginKey:
+        raise AuthorizationPending

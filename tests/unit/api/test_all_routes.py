@@ -54,7 +54,8 @@ async def test_every_route_requires_a_key(api: Api) -> None:
                     open_routes.add(path)
                 else:
                     assert check_error(response, 401, "false")["type"] == "authentication_error"
-    sign_in_routes = {"/v1/sign_in", "/v1/browser_sessions"}
+    sign_in_routes = {"/v1/sign_in", "/v1/sign_in/oidc", "/v1/sign_in/oidc/callback", "/v1/browser_sessions"}
+    sign_in_routes |= {"/v1/device_authorizations", "/v1/device_authorizations/token"}
     assert open_routes == {"/livez", "/readyz", "/v1/triggers/{trigger_id}", *sign_in_routes}
 
 

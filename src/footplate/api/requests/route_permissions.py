@@ -22,6 +22,8 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("DELETE", "/v1/browser_sessions/current"): (Permission.VIEW,),
     ("DELETE", "/v1/browser_sessions/{browser_session_id}"): (Permission.VIEW,),
     ("POST", "/v1/browser_sessions/one_time_codes"): (Permission.VIEW,),
+    ("POST", "/v1/device_authorizations/{user_code}"): (Permission.VIEW,),
+    ("DELETE", "/v1/me/api_key"): (Permission.VIEW,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),
@@ -35,6 +37,7 @@ _OPERATOR_ROUTES: Final = ("/v1/webhook_endpoints",)
 """Routes that need `operate` also for reading: the URL of an endpoint may contain a secret."""
 _RESTRICTED_KEY_ROUTES: Final = (
     *("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/files", "/v1/me", "/v1/browser_sessions"),
+    "/v1/device_authorizations",
 )
 """The routes that an API key that is restricted to projects can use."""
 _RESTRICTED_KEY_READS: Final = (

@@ -39,12 +39,13 @@ CODE_SECONDS: Final = 60
 COOKIE_LIFETIME: Final = timedelta(days=400)
 """The cookie outlives every session: the server decides when a session ends."""
 
-router = create_router("/v1/browser_sessions", "sign_in")
-open_router = create_router("/v1", "sign_in", OpenRoute)
+router = create_router("", "sign_in")
+_sign_in = create_router("/v1/browser_sessions", "sign_in", OpenRoute)
+_sessions = create_router("/v1/browser_sessions", "sign_in")
 
 
-@open_router.post(
-    "/browser_sessions",
+@_sign_in.post(
+    "",
     response_model=PrincipalResponse,
     openapi_extra=describe_request(body=BrowserSessionCreate, needs_key=False),
 )
@@ -65,7 +66,7 @@ async def start_session(request: Request) -> Response:
     return response
 
 
-@router.get("", response_model=response_models.Listing[BrowserSessionResponse])
+@_sessions.get("", response_model=response_models.Listing[BrowserSessionResponse])
 async def list_sessions(request: Request, principal: Caller) -> Response:
     """Lists where the caller is signed in with a browser."""
     read_query(request, NoParameters)
@@ -75,7 +76,7 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     return list_response([sign_in.serialize_session(session, current) for session in found], next_page=None)
 
 
-@router.delete("/current", response_model=EndedBrowserSession)
+@_sessions.delete("/current", response_model=EndedBrowserSession)
 async def end_current_session(request: Request, principal: Caller) -> Response:
     """Signs out: ends the browser session of the request."""
     read_query(request, NoParameters)
@@ -99,7 +100,7 @@ async def end_current_session(request: Request, principal: Caller) -> Response:
     return response
 
 
-@router.delete("/{browser_session_id}", response_model=EndedBrowserSession)
+@_sessions.delete("/{browser_session_id}", response_model=EndedBrowserSession)
 async def end_session(request: Request, browser_session_id: str, principal: Caller) -> Response:
     """Ends a browser session of the caller. It stops working within 5 seconds on every replica."""
     read_query(request, NoParameters)
@@ -107,7 +108,7 @@ async def end_session(request: Request, browser_session_id: str, principal: Call
     return json_response({"type": "browser_session_ended", "id": browser_session_id, "sign_out_url": None})
 
 
-@router.post("/one_time_codes", response_model=OneTimeCode)
+@_sessions.post("/one_time_codes", response_model=OneTimeCode)
 async def create_code(request: Request, principal: Caller) -> Response:
     """Creates a code with which one browser on this machine can sign in once, within a minute, as the owner of the API
     key.
@@ -145,3 +146,6 @@ async def end_replaced_session(request: Request) -> None:
 def describe_browser(request: Request) -> Browser:
     address = request.client.host if request.client is not None else ""
     return Browser.describe(address, request.headers.get("user-agent", ""))
+
+
+router.routes.extend([*_sign_in.routes, *_sessions.routes])

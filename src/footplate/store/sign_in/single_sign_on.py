@@ -79,9 +79,9 @@ class SingleSignOnDatabase:
         async with self._database.transaction() as connection:
             await connection.execute(SQL["insert_organisation"], self._organisation, self._organisation)
             await connection.execute(SQL["lock_identity"], self._organisation)
-            row = await connection.fetchrow(SQL["identity"], identity.issuer, identity.subject)
+            row = await connection.fetchrow(SQL["identity"], self._organisation, identity.issuer, identity.subject)
             refusal, secret = None, ""
-            if row is not None and (row["is_disabled"] or row["organisation"] != self._organisation):
+            if row is not None and row["is_disabled"]:
                 refusal = SignInFailed("member_disabled", "Your access to this server was disabled.")
             else:
                 member_id, has_role = await self._update_member(connection, identity, row)

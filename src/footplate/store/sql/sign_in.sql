@@ -103,13 +103,13 @@ returning browser_hash, return_to, expires_at > now() as is_valid
 select pg_advisory_xact_lock(hashtextextended($1, 57))
 
 -- name: identity
-select i.principal as id, i.organisation, i.is_first_admin, p.name, p.roles, p.disabled_at is not null as is_disabled
+select i.principal as id, i.is_first_admin, p.name, p.roles, p.disabled_at is not null as is_disabled
 from external_identities i join principals p on p.id = i.principal
-where i.issuer = $1 and i.subject = $2
+where i.organisation = $1 and i.issuer = $2 and i.subject = $3
 
 -- name: save_identity
 insert into external_identities (issuer, subject, organisation, principal, email, is_first_admin) values ($1, $2, $3, $4, $5, $6)
-on conflict (issuer, subject) do update
+on conflict (organisation, issuer, subject) do update
 set email = excluded.email, is_first_admin = excluded.is_first_admin, signed_in_at = now()
 
 -- name: has_administrator

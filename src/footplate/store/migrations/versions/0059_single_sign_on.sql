@@ -1,14 +1,14 @@
 -- The accounts of identity providers with which members sign in.
 create table external_identities (
+    organisation   text not null references organisations (id),
     issuer         text not null,
     subject        text not null,
-    organisation   text not null references organisations (id),
     principal      text not null references principals (id),
     email          text,
     is_first_admin boolean not null default false,
     created_at     timestamptz not null default now(),
     signed_in_at   timestamptz not null default now(),
-    primary key (issuer, subject)
+    primary key (organisation, issuer, subject)
 );
 create index external_identities_by_principal on external_identities (principal);
 

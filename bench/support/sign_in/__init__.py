@@ -1,0 +1,1 @@
+"""Identity providers and browsers for tests and claims about signing in."""
