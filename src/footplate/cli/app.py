@@ -27,6 +27,7 @@ from footplate.cli.commands import (
     schedules,
     server_operations,
     sessions,
+    sign_in,
     steps,
     terminals,
     transcripts,
@@ -118,6 +119,10 @@ app.command(
     rich_help_panel=SERVERS,
     short_help="Print shell commands that set the address and API key of a running `footplate dev`.",
 )(server_operations.env)
+app.command(rich_help_panel=CLIENT, short_help="Sign in to a server with your browser.")(sign_in.login)
+app.command(rich_help_panel=CLIENT, short_help="Sign out: revoke the API key of a profile.")(sign_in.logout)
+app.command(rich_help_panel=CLIENT, short_help="Show as whom you are signed in.")(sign_in.whoami)
+app.command(rich_help_panel=SESSIONS, short_help="Open the dashboard in your browser.")(sign_in.dashboard)
 app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(server_operations.api)
 app.command(rich_help_panel=SERVERS, short_help="Run turns.")(server_operations.worker)
 app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(

@@ -48,14 +48,21 @@ def run_with_client(
         _fail(ErrorDetail(code="no_server", title="No server configured", message=str(error), help=""), as_json=as_json)
     except ClientError as error:
         assert server is not None
-        detail = _error_detail(error, _help_text(error, server))
-        field = error.field if isinstance(error, InvalidRequest) else None
-        if not as_json and field and options and field in options:
-            detail.message = detail.message.replace(f"{field}:", f"{options[field]}:", 1)
-        code = Exit.UNREACHABLE if isinstance(error, Unreachable | StreamLost) else Exit.FAILED
-        _fail(detail, code, as_json=as_json)
+        fail_with_client_error(error, server, as_json=as_json, options=options)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(Exit.DETACHED) from None
+
+
+def fail_with_client_error(
+    error: ClientError, server: Server, *, as_json: bool, options: Mapping[str, str] | None = None
+) -> NoReturn:
+    """Reports the error and ends the command with its exit code."""
+    detail = _error_detail(error, _help_text(error, server))
+    field = error.field if isinstance(error, InvalidRequest) else None
+    if not as_json and field and options and field in options:
+        detail.message = detail.message.replace(f"{field}:", f"{options[field]}:", 1)
+    code = Exit.UNREACHABLE if isinstance(error, Unreachable | StreamLost) else Exit.FAILED
+    _fail(detail, code, as_json=as_json)
 
 
 async def _with_client(

@@ -6,6 +6,7 @@ while they are out of date.
 
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -35,6 +36,7 @@ from footplate.client.response_models import (
     ModelInfo,
     Policy,
     PolicyReplay,
+    Principal,
     Project,
     Question,
     Session,
@@ -246,6 +248,36 @@ class ProfileAnswer(BaseModel):
     timeout: str | None = None
 
 
+class SignedIn(BaseModel):
+    """The output of `login`. The API key itself is only in the profile."""
+
+    type: Literal["signed_in"] = "signed_in"
+    profile: str
+    base_url: str
+    member_id: str
+    member_name: str
+    api_key_id: str
+    expires_at: datetime
+
+
+class SignedOut(BaseModel):
+    """The output of `logout`."""
+
+    type: Literal["signed_out"] = "signed_out"
+    profile: str
+    revoked: bool
+    """False: the key had ended before."""
+
+
+class DashboardLink(BaseModel):
+    """The output of `dashboard`."""
+
+    type: Literal["dashboard_link"] = "dashboard_link"
+    url: str
+    signs_in: bool
+    """Whether the link signs one browser in, once."""
+
+
 class ErrorDetail(BaseModel):
     code: str
     title: str
@@ -445,6 +477,10 @@ SCHEMAS: Final[dict[str, Any]] = {
     "questions": list[Question] | ErrorAnswer,
     "question": Question | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
+    "login": SignedIn | ErrorAnswer,
+    "logout": SignedOut | ErrorAnswer,
+    "whoami": Principal | ErrorAnswer,
+    "dashboard": DashboardLink | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "policy": Policy | ErrorAnswer,
     "policy-explain": Explanation | ErrorAnswer,

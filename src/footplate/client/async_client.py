@@ -22,6 +22,7 @@ from footplate.client.resources import (
     Turns,
     Workspaces,
 )
+from footplate.client.sign_in import SignIn
 from footplate.client.steps import Steps, Terminals
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
 from footplate.client.webhooks import Triggers, Webhooks
@@ -69,6 +70,7 @@ class AsyncFootplate:
         self.members = Members(self._transport)
         self.teams = Teams(self._transport)
         self.api_keys = ApiKeys(self._transport)
+        self.sign_in = SignIn(self._transport)
         self.policies = Policies(self._transport)
         self.files = Files(self._transport)
         self.events = Events(self._transport)

@@ -118,6 +118,60 @@ class ApiKey(ResponseModel):
     """The key itself, only in the response that creates or rotates it."""
 
 
+class TeamReference(ResponseModel):
+    id: str
+    name: str
+
+
+class Principal(ResponseModel):
+    """Who the caller is."""
+
+    id: str
+    kind: str
+    """`member`, `service`, or `api_key` for a key that belongs to no member."""
+    name: str
+    email: str | None = None
+    role: str | None = None
+    """The role that permits the most."""
+    roles: list[str]
+    permissions: list[str]
+    organisation_id: str
+    teams: list[TeamReference]
+    project_ids: list[str] | None = None
+    """The projects that the key is restricted to. None: all."""
+    expires_at: datetime | None = None
+
+
+class OneTimeLink(ResponseModel):
+    """A link that signs one browser in, once."""
+
+    code: str
+    url: str
+    expires_in: int
+
+
+class DeviceAuthorization(ResponseModel):
+    """A program that waits for a person to let it sign in."""
+
+    device_code: str
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str
+    interval: int
+    expires_in: int
+
+
+class DeviceKey(ResponseModel):
+    """The API key of a program that a person has let sign in."""
+
+    api_key: str
+    api_key_id: str
+    member_id: str
+    member_name: str
+    organisation_id: str
+    expires_at: datetime
+
+
 class Backend(ResponseModel):
     name: str
     is_default: bool

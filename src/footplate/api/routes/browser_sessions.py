@@ -32,10 +32,9 @@ from footplate.api.wire.sign_in import (
 )
 from footplate.domain.errors import InvalidRequest, Unauthenticated
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.organisations.sign_in import Browser, SignInMethod
+from footplate.domain.organisations.sign_in import CODE_SECONDS, Browser, SignInMethod
 from footplate.domain.organisations.single_sign_on import SignInFailed
 
-CODE_SECONDS: Final = 60
 COOKIE_LIFETIME: Final = timedelta(days=400)
 """The cookie outlives every session: the server decides when a session ends."""
 
@@ -110,9 +109,7 @@ async def end_session(request: Request, browser_session_id: str, principal: Call
 
 @_sessions.post("/one_time_codes", response_model=OneTimeCode)
 async def create_code(request: Request, principal: Caller) -> Response:
-    """Creates a code with which one browser on this machine can sign in once, within a minute, as the owner of the API
-    key.
-    """
+    """Creates a code with which one browser on this machine can sign in once, as the owner of the API key."""
     await read_empty_body(request)
     read_query(request, NoParameters)
     check_is_local(request)

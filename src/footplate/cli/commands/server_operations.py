@@ -49,6 +49,9 @@ def dev(
             envvar="FOOTPLATE_TEMPORAL_ADDRESS",
         ),
     ] = None,
+    open_dashboard: Annotated[
+        bool, typer.Option("--open", help="Open the dashboard in your browser, signed in.")
+    ] = False,
 ) -> None:
     """Start all services on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops them."""
     _configure_logging()
@@ -62,6 +65,7 @@ def dev(
         database_url=database_url,
         redis_url=redis_url,
         temporal=temporal,
+        opens=open_dashboard,
     )
 
 

@@ -8,6 +8,7 @@ The next start continues with the same data.
 import asyncio
 import os
 import signal
+import webbrowser
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from http import HTTPStatus
@@ -29,6 +30,7 @@ from footplate.stack.free_ports import LOOPBACK, find_free_port, is_port_free
 from footplate.stack.services.python_service import http_status
 
 _OPENAI_MODEL: Final = "openai:gpt-5.1"
+_ALL_ADDRESSES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared, not listened on
 
 
 def run_dev(
@@ -40,17 +42,20 @@ def run_dev(
     database_url: str | None,
     redis_url: str | None,
     temporal: str | None,
+    opens: bool,
 ) -> None:
     directory = (data_dir or default_data_dir()).absolute()
     stack = Stack(directory, database_url=database_url, redis_url=redis_url, temporal_address=temporal)
     settings = dev_server.read_settings(data_dir=directory, port=port)
-    terminal_io.run_async(_serve_until_signal(stack, settings, workers, scripted))
+    terminal_io.run_async(_serve_until_signal(stack, settings, workers, scripted, opens=opens))
 
 
-async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
+async def _serve_until_signal(
+    stack: Stack, settings: Settings, workers: int, scripted: str | None, *, opens: bool
+) -> None:
     """Serves until SIGINT or SIGTERM, which stop everything in order with exit code 0."""
     serving = asyncio.create_task(
-        _serve(stack, settings, workers, scenario_lookup.find_scenario(scripted) if scripted else None)
+        _serve(stack, settings, workers, scenario_lookup.find_scenario(scripted) if scripted else None, opens=opens)
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -61,7 +66,7 @@ async def _serve_until_signal(stack: Stack, settings: Settings, workers: int, sc
         terminal_io.err().print("Stopped. The state is saved for the next start.")
 
 
-async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None) -> None:
+async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path | None, *, opens: bool) -> None:
     from footplate import wiring
     from footplate.wiring.shared_components import create_data_directory
 
@@ -111,7 +116,9 @@ async def _serve(stack: Stack, settings: Settings, workers: int, scenario: Path 
             _publish_dev_server(stack, settings, base_url, api.pid or 0, scenario)
 
         publish()
-        _print_services(stack, programs, base_url, await _ensure_api_key(settings))
+        secret = await _ensure_api_key(settings)
+        _print_services(stack, programs, base_url, secret)
+        await _show_dashboard(settings, secret, opens=opens)
         if settings.metrics_address != "off":
             terminal_io.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _print_next_steps(settings, scenario)
@@ -153,6 +160,23 @@ def _warn_of_exposure(stack: Stack) -> None:
         f"sessions, stop turns and pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do "
         "not run `footplate dev` on a shared machine."
     )
+
+
+async def _show_dashboard(settings: Settings, secret: str, *, opens: bool) -> None:
+    """Prints a link that signs one browser on this machine in, once, and opens it if the user wants that."""
+    from footplate.client import AsyncFootplate, ClientError
+
+    # The link works only at a loopback name, also if the API listens on all addresses.
+    host = LOOPBACK if settings.host in _ALL_ADDRESSES else settings.host
+    try:
+        async with AsyncFootplate(f"http://{host}:{settings.port}", secret) as client:
+            url = (await client.sign_in.create_link()).url
+    except ClientError as error:
+        terminal_io.err().print(f"[yellow]There is no link to the dashboard:[/] {quote(error.message)}")
+        return
+    terminal_io.out().print(f"Dashboard  [bold]{url}[/]  (signs in once; another link: footplate dashboard)")
+    if opens:
+        await asyncio.to_thread(webbrowser.open, url)
 
 
 async def _ensure_api_key(settings: Settings) -> str:

@@ -21,6 +21,8 @@ from footplate.domain.organisations.principals import Principal, PrincipalKind
 
 _PREFIX: Final = "fpb_"
 """Prefix of the secret of a browser session. API keys have another prefix."""
+CODE_SECONDS: Final = 120
+"""How long a one-time code works."""
 _CSRF_CONTEXT: Final = b"footplate csrf token"
 _MAX_USER_AGENT: Final = 200
 _SHARED_NETWORK_BITS: Final = 64

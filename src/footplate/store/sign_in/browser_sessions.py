@@ -14,6 +14,7 @@ from footplate.domain import audit, ids
 from footplate.domain.errors import NotFound, Unauthenticated
 from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.organisations.sign_in import (
+    CODE_SECONDS,
     Browser,
     BrowserSession,
     Profile,
@@ -27,7 +28,7 @@ from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret
 from footplate.store.sign_in.failures import SignInFailures
 
-CODE_LIFETIME: Final = timedelta(seconds=60)
+CODE_LIFETIME: Final = timedelta(seconds=CODE_SECONDS)
 DEFAULT_LIFETIME: Final = timedelta(days=7)
 
 
