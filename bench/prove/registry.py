@@ -110,6 +110,7 @@ NAMES: Final[Mapping[str, str]] = {
     "seeds-5": "server_tools_run_at_most_once",
     "seeds-7": "usage_reports_match_the_log",
     "seeds-8": "client_resolves_on_other_systems",
+    "dash-6": "sign_in_attacks",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",
