@@ -124,13 +124,14 @@ class _Trial:
         await self.people.terminals.open(session_id)
         viewer = await exits.enter_async_context(view_terminal(self.people, session_id, write=True))
         await viewer.shows(b"$ ")
+        await _type_line(viewer, "line-start")
         return viewer, session_id
 
     async def _close_terminal(self, viewer: Viewer, session_id: str) -> None:
         """Every line that was typed must be in the file once, and the turn must end."""
         await viewer.connection.type_keys(b"echo li''nes $(sort typed | uniq -c); exit\r")
         await viewer.shows(b"[exit code 0]")
-        lines = " ".join(f"1 line-{index}" for index in range(_WORKERS))
+        lines = " ".join(f"1 line-{name}" for name in (*range(_WORKERS), "start"))
         if f"lines {lines}".encode() not in viewer.output:
             self.faults.append(f"a terminal lost what was typed: {bytes(viewer.output[-500:])!r}")
         self.pauses["terminal"] += [move.seconds for move in viewer.moves]

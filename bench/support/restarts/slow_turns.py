@@ -19,7 +19,7 @@ from footplate.testing import Replies, replies, text, tool
 from footplate.testing.model_scripts import Request
 from footplate.testing.reply_steps import Step
 
-TIMEOUT_SECONDS: Final = 300.0
+TIMEOUT_SECONDS: Final = 900.0
 COUNTS: Final = ("twice", "missing", "unknown", "errors")
 """The fields of a summary that must be 0."""
 

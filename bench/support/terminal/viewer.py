@@ -12,7 +12,7 @@ from footplate.client import AsyncFootplate
 from footplate.client.steps import TerminalConnection
 from footplate.stack.orphan_processes import wait_until
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 _STOPPED: Final = "The worker stopped."
 _PROMPT: Final = b"$ "
 

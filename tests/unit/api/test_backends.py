@@ -95,7 +95,7 @@ async def test_a_shell_on_the_host_is_refused_where_the_environment_needs_a_cont
                 f"/v1/sessions/{session}/events": {"events": [message]},
                 f"/v1/sessions/{session}/steps": {"steps": [step]},
                 f"/v1/sessions/{session}/fork": fork,
-                "/v1/batches": {"requests": [job]},
+                "/v1/session_batches": {"requests": [job]},
                 "/v1/triggers": {"name": f"t{number}", **body, "steps": [step]},
                 "/v1/deployments": {"name": "d", **body, "agent": on_host, "initial_events": [MESSAGE]},
             }
