@@ -25,8 +25,9 @@ TOOL: Final = "terminal"
 IDLE_SECONDS: Final = 1800.0
 """A terminal without keys and output for this long is closed."""
 UNUSED_SECONDS: Final = 120.0
-"""A terminal that no person has joined in this time is closed. One that was opened again, after its worker stopped or was
-lost, has `IDLE_SECONDS`: its person may be thinking."""
+"""A terminal that no person has joined in this time is closed, unless it was opened again after its worker stopped or
+was lost. Its person may be there, and not type.
+"""
 _CLOSED: Final = "The terminal was closed."
 _IDLE: Final = "The terminal was closed, because it was not used."
 _INTERRUPTED: Final = "The terminal was closed by an interrupt."
