@@ -229,7 +229,7 @@ class _Trial:
             and handovers >= len(found)
             and p95 < time_limit(_MAX_PAUSE_P95, quick=quick),
             details={
-                "faults": self.faults[:20],
+                "faults": [*self.faults[:20]],
                 "pauses": {name: [round(each, 2) for each in values] for name, values in self.pauses.items()},
                 "seconds_to_stop": [round(each, 2) for each in self.exits],
             },

@@ -11,7 +11,7 @@ from .conftest import Api, make_client
 DOCKER = Backend(
     name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1"}), supports_setup=True
 )
-MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": "go"}]}
+MESSAGE: JsonObject = {"type": "user.message", "content": [{"type": "text", "text": "go"}]}
 
 
 @pytest.mark.requirement("K6")
@@ -80,16 +80,16 @@ async def test_a_shell_on_the_host_is_refused_where_the_environment_needs_a_cont
     api.other_backends = [DOCKER]
     async with make_client(api.build()) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
-        on_host = {"type": "agent_with_overrides", "id": agent, "shell_mode": "host"}
-        step = {"kind": "shell", "command": "make", "shell_mode": "host"}
-        message = {**MESSAGE, "overrides": {"shell_mode": "host"}}
+        on_host: JsonObject = {"type": "agent_with_overrides", "id": agent, "shell_mode": "host"}
+        step: JsonObject = {"kind": "shell", "command": "make", "shell_mode": "host"}
+        message: JsonObject = {**MESSAGE, "overrides": {"shell_mode": "host"}}
         for number, config in enumerate(({"image": "tests:1"}, {"setup": "true"}, {})):
             given = {"name": f"e{number}", "config": {"type": "cloud", "backend": "docker", **config}}
             environment = (await http.post("/v1/environments", json=given)).json()["id"]
-            body = {"agent": agent, "environment_id": environment}
+            body: JsonObject = {"agent": agent, "environment_id": environment}
             session = (await http.post("/v1/sessions", json=body)).json()["id"]
-            fork = {"initial_events": [message]}
-            job = {"custom_id": "one", **body, "steps": [step]}
+            fork: JsonObject = {"initial_events": [message]}
+            job: JsonObject = {"custom_id": "one", **body, "steps": [step]}
             requests: dict[str, JsonObject] = {
                 "/v1/sessions": {**body, "agent": on_host},
                 f"/v1/sessions/{session}/events": {"events": [message]},
