@@ -53,6 +53,7 @@ def _use(slots: TurnSlots, permit: SlotPermit, activity_type: str = RUN_TURN) ->
     slots.mark_slot_used(cast("SlotMarkUsedContext", _Used(_Task(activity_type), permit)))
 
 
+@pytest.mark.timing
 async def test_all_queues_share_the_slots_and_only_running_turns_take_one() -> None:
     slots = TurnSlots(1)
     queue = cast("Any", None)
