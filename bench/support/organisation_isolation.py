@@ -51,6 +51,8 @@ ID_PREFIXES: Final = {
     "endpoint_id": ids.WEBHOOK,
     "delivery_id": ids.WEBHOOK_DELIVERY,
 }
+PERSONAL_PATHS: Final = ("/v1/browser_sessions/{browser_session_id}", "/v1/device_authorizations/{user_code}")
+"""Routes about what one member can use, not an organisation. dash-6 attacks them."""
 BODY_IDS: Final = {
     "agent": "agent_id",
     "environment_id": "environment_id",
@@ -314,6 +316,8 @@ def unused_id(name: str) -> str:
 
 def id_names(operation: Operation, document: OpenApiDocument) -> Sequence[str]:
     """Returns the names of the ids in a request of this operation. Raises for a name of an unknown kind."""
+    if operation.path in PERSONAL_PATHS:
+        return []
     names = list(operation.path_parameters)
     if operation.body is not None:
         for (*outer, name), schema in document.property_paths(operation.body):

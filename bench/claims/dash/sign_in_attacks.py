@@ -38,6 +38,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             if await attack(server):
                 succeeded.append(name)
         await _check_valid_ways(server)
+        require(holds=not server.provider.faults, otherwise=f"tokens were not forged: {server.provider.faults}")
     return Figure(
         headline=f"{len(chosen)} attacks on signing in: {len(succeeded)} succeeded",
         summary=f"{len(chosen)} attacks on the code flow, browser sessions, one-time codes and programs that sign in; "

@@ -245,6 +245,8 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "members roles": [ids["member_id"], "--role", "viewer"],
         "members disable": [ids["member_id"]],
         "members enable": [ids["member_id"]],
+        "whoami": [],
+        "dashboard": ["--print"],
         "teams ls": [],
         "teams create": [new_name],
         "teams add-member": [ids["team_id"], ids["member_id"]],

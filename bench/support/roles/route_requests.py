@@ -36,6 +36,8 @@ _SIGNED: Final = "POST /v1/triggers/{trigger_id}"
 _OPENS_TERMINAL: Final = "POST /v1/sessions/{session_id}/terminal"
 _NEEDS_IDLE_SESSION: Final = ("POST /v1/sessions/{session_id}/archive", "DELETE /v1/sessions/{session_id}")
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
+_SIGN_IN_PATHS: Final = ("/v1/sign_in", "/v1/browser_sessions", "/v1/device_authorizations", "/v1/me/")
+"""Routes that sign in and out: they need a browser, or end the key that this claim uses. dash-6 attacks them."""
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
 """Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
 with an error of their own."""
@@ -68,11 +70,16 @@ class RouteFindings:
     faults: list[str] = field(default_factory=list)
 
 
+def _is_sign_in(operation: Operation) -> bool:
+    return operation.path.startswith(_SIGN_IN_PATHS)
+
+
 def list_cases(document: OpenApiDocument, table: PublishedTable) -> list[Case]:
     """Returns a case for each route, and one for each published condition of it, in the order to call them."""
     cases = [
         Case(operation, condition)
         for operation in document.operations()
+        if not _is_sign_in(operation)
         for condition in (None, *table.conditions(operation.method, operation.path))
     ]
     return sorted(cases, key=lambda case: case.rank)

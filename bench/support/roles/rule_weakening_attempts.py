@@ -308,6 +308,19 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "POST /v1/triggers/{trigger_id}": "starts a session or steps, with the rules that the trigger already has",
     "POST /v1/triggers/{trigger_id}/archive": "an archived trigger starts nothing",
     "POST /v1/triggers/{trigger_id}/rotate_secret": "changes who can sign deliveries, and the trigger has its rules",
+    **dict.fromkeys(
+        (
+            "POST /v1/browser_sessions",
+            "POST /v1/browser_sessions/one_time_codes",
+            "DELETE /v1/browser_sessions/current",
+            "DELETE /v1/browser_sessions/{browser_session_id}",
+            "POST /v1/device_authorizations",
+            "POST /v1/device_authorizations/token",
+            "POST /v1/device_authorizations/{user_code}",
+            "DELETE /v1/me/api_key",
+        ),
+        "signs a member in or out, with the roles that it has",
+    ),
     "POST /v1/sessions/{session_id}/steps/{step_id}/result": "stores text that no rule is read from",
     **dict.fromkeys(
         (

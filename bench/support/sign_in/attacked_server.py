@@ -120,11 +120,11 @@ class Browser:
 
     async def opens_socket(self, **headers: str | None) -> bool:
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        sent = {"host": urlsplit(self.origin).netloc, "cookie": cookie, "origin": self.origin, **headers}
-        present = [(name, value) for name, value in sent.items() if value is not None and name != "host"]
-        url = f"ws://127.0.0.1:{self.server.port}/v1/sessions/{self.server.session_id}/ws"
+        sent = {"cookie": cookie, "origin": self.origin, **headers}
+        present = [(name, value) for name, value in sent.items() if value is not None]
+        url = f"ws://{urlsplit(self.origin).netloc}/v1/sessions/{self.server.session_id}/ws"
         try:
-            async with connect(url, additional_headers=present):
+            async with connect(url, host="127.0.0.1", port=self.server.port, proxy=None, additional_headers=present):
                 return True
         except InvalidStatus:
             return False

@@ -53,7 +53,8 @@ class ForgedProvider:
     """None: what the account says."""
     has_groups_in_token: bool = True
     grants: dict[str, dict[str, str]] = field(default_factory=dict)
-    last_nonce: str = ""
+    faults: list[str] = field(default_factory=list)
+    """Forgeries that could not be made, so their attacks showed nothing."""
 
     def __post_init__(self) -> None:
         self.published = [self.key.as_dict(private=False)]
@@ -93,7 +94,6 @@ class ForgedProvider:
         if grant is None or create_s256_code_challenge(body.get("code_verifier", "")) != grant["code_challenge"]:
             return JSONResponse({"error": "invalid_grant"}, 400)
         now, account = int(time.time()), grant["account"]
-        self.last_nonce = grant["nonce"]
         claims: dict[str, Any] = {
             "iss": self.issuer,
             "sub": account,
@@ -107,7 +107,11 @@ class ForgedProvider:
         }
         if self.has_groups_in_token:
             claims["groups"] = [account]
-        text = self.forge(Token(self, claims, {"alg": "RS256", "kid": "k1"}))
+        try:
+            text = self.forge(Token(self, claims, {"alg": "RS256", "kid": "k1"}))
+        except Exception as error:
+            self.faults.append(repr(error))
+            raise
         response: dict[str, Any] = {"access_token": account, "token_type": "Bearer", "expires_in": 300}
         return JSONResponse(response if text is None else {**response, "id_token": text})
 

@@ -1,5 +1,6 @@
 """Attacks on signing in through the identity provider: forged tokens, replayed callbacks and foreign browsers."""
 
+import hmac
 import json
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -7,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc.jwk import OctKey
 
 from bench.support.sign_in.attacked_server import Browser, Server
@@ -56,8 +59,9 @@ def _encode(value: Mapping[str, Any]) -> str:
 
 
 def _sign_with_public_key(token: Token) -> str:
-    token.header = {"alg": "HS256", "kid": "k1"}
-    return token.sign(OctKey.import_key(token.provider.key.as_pem(private=False)))
+    signed = f"{_encode({'alg': 'HS256', 'kid': 'k1'})}.{_encode(token.claims)}"
+    digest = hmac.digest(token.provider.key.as_pem(private=False), signed.encode(), "sha256")
+    return f"{signed}.{urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 
 def _sign_with_client_secret(token: Token) -> str:
@@ -69,6 +73,12 @@ def _embed_own_key(token: Token) -> str:
     own = new_key("k1")
     token.header["jwk"] = own.as_dict(private=False)
     return token.sign(own)
+
+
+def _sign_with_extension(token: Token) -> str:
+    signed = f"{_encode({**token.header, 'crit': ['own'], 'own': 1})}.{_encode(token.claims)}"
+    signature = token.provider.key.private_key.sign(signed.encode(), PKCS1v15(), SHA256())
+    return f"{signed}.{urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 
 def _change_payload(token: Token) -> str:
@@ -134,7 +144,7 @@ FORGERIES: Final[Mapping[str, Forge]] = {
     "key id of a file": _header(kid="../../../../dev/null"),
     "key in the header": _embed_own_key,
     "key behind an address in the header": _header(jku="http://127.0.0.1:1/jwks", kid="evil"),
-    "critical extension": _header(crit=["exp"], exp=1),
+    "critical extension": _sign_with_extension,
     "key that was removed": _use_removed_key,
     "key for encryption": _use_encryption_key,
     "signature removed": _strip_signature,

@@ -1,7 +1,8 @@
 """In-memory fakes of the ports behind the api: dictionaries that fulfil the same contracts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -709,7 +710,8 @@ class FakeRecordings:
 class FakeKeys:
     def __init__(self) -> None:
         self.failure: Exception | None = None
-        self.known = {**KEYS}
+        self.known: MutableMapping[str, Principal] = ChainMap({}, KEYS)
+        """The API keys, and the secrets of browser sessions."""
 
     async def authenticate(self, secret: str) -> Principal:
         if self.failure is not None:

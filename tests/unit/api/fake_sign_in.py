@@ -1,6 +1,6 @@
 """In-memory fake of browser sessions. The real ones are in tests/integration/store/test_browser_sessions.py."""
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class FakeBrowserSessions:
-    keys: dict[str, Principal]
+    keys: MutableMapping[str, Principal]
     """All valid secrets: API keys, and those of the sessions."""
     codes: dict[str, str] = field(default_factory=dict)
     sessions: dict[str, BrowserSession] = field(default_factory=dict)

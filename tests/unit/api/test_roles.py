@@ -13,6 +13,16 @@ from .fake_services import ALICE, KEYS
 
 OPEN = {("GET", "/livez"), ("GET", "/readyz"), ("POST", "/v1/triggers/{trigger_id}")}
 """Routes without a key. The signature of a delivery decides about the last one."""
+SIGN_IN = {
+    ("GET", "/v1/sign_in"),
+    ("GET", "/v1/sign_in/oidc"),
+    ("GET", "/v1/sign_in/oidc/callback"),
+    ("POST", "/v1/browser_sessions"),
+    ("POST", "/v1/device_authorizations"),
+    ("POST", "/v1/device_authorizations/token"),
+    ("POST", "/v1/browser_sessions/one_time_codes"),
+}
+"""Routes that sign in. The last one serves only programs on the same machine."""
 MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": "hi"}]}
 DECISION = {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"}
 
@@ -28,7 +38,7 @@ async def test_a_route_refuses_a_key_without_its_permission(
     routes = [(method.upper(), path) for path, methods in api.app.openapi()["paths"].items() for method in methods]
     async with make_client(api.app, "secret-r") as client:
         for method, path in routes:
-            if (method, path) in OPEN:
+            if (method, path) in OPEN | SIGN_IN:
                 continue
             conditions = (None, *table.conditions(method, path))
             required = frozenset[str]().union(*(table.route_permissions(method, path, each) for each in conditions))
@@ -55,4 +65,5 @@ def test_what_writes_needs_more_than_viewing(api: Api) -> None:
         for path, methods in api.app.openapi()["paths"].items()
         if "post" in methods and Permission.VIEW in required_permissions("POST", path)
     }
-    assert reading == {"/v1/policies/import", "/v1/policies/replay"}
+    own = {"/v1/browser_sessions/one_time_codes", "/v1/device_authorizations/{user_code}"}
+    assert reading == {"/v1/policies/import", "/v1/policies/replay"} | own

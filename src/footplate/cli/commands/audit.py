@@ -24,6 +24,7 @@ class EntryKind(StrEnum):
     HOOK = "hook"
     CHANGE = "change"
     REFUSAL = "refusal"
+    SIGN_IN = "sign_in"
     ERROR = "error"
     TERMINAL = "terminal"
 

@@ -16,6 +16,8 @@ def describe_outcome(entry: AuditEntry) -> str:
         return "changed"
     if entry.kind == "terminal":
         return "opened" if (entry.content or {}).get("action") == "terminal.open" else "attached"
+    if entry.kind == "sign_in":
+        return "refused" if entry.outcome == "deny" else "allowed"
     return "refused" if entry.kind == "refusal" else _OUTCOMES.get(entry.outcome or "", entry.outcome or "")
 
 
@@ -41,6 +43,8 @@ def describe_subject(entry: AuditEntry) -> str:
         parts = [f"{content['action']} {content.get('id') or ''}" if "action" in content else entry.layer or ""]
     elif entry.kind == "terminal":
         parts = ["terminal" if content.get("action") == "terminal.open" else "terminal, to type"]
+    elif entry.kind == "sign_in":
+        parts = [content.get(name, "") for name in ("action", "method", "reason", "client_name", "address")]
     elif entry.kind == "refusal":
         parts = [f"{content.get('method', '')} {content.get('path', '')}", content.get("message", "")]
     elif entry.kind == "error":

@@ -17,7 +17,9 @@ class ListAudit(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     order: Literal["asc", "desc"] = "desc"
-    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal", "error", "terminal"] | None = None
+    kind: (
+        Literal["decision", "answer", "policy", "hook", "change", "refusal", "error", "terminal", "sign_in"] | None
+    ) = None
     session_id: Id | None = None
     outcome: Literal["allow", "ask", "deny", "edit", "block", "none", "failed", "retried"] | None = None
     tool: Text | None = None

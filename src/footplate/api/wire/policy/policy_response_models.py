@@ -84,7 +84,7 @@ class Question(ResponseModel):
 class AuditEntry(ResponseModel):
     id: str
     type: Literal["audit_entry"]
-    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"]
+    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal", "error", "terminal", "sign_in"]
     created_at: datetime
     session_id: str | None
     turn_id: str | None
