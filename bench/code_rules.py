@@ -35,7 +35,18 @@ _DOMAIN_IMPORTS: Final = frozenset(
             "datetime",
             "enum",
         ),
-        *("footplate", "functools", "hashlib", "ipaddress", "itertools", "json", "pathlib", "posixpath", "pydantic"),
+        *(
+            "footplate",
+            "functools",
+            "hashlib",
+            "hmac",
+            "ipaddress",
+            "itertools",
+            "json",
+            "pathlib",
+            "posixpath",
+            "pydantic",
+        ),
         *("re", "re2", "secrets", "shlex", "sys", "time", "typing", "unicodedata", "urllib", "weakref", "zoneinfo"),
     }
 )

@@ -20,6 +20,7 @@ GROUPS: Final = {
     "trees": "Working trees",
     "gate": "Rules, approvals and hooks",
     "guard": "Attacks on a running server",
+    "dash": "The dashboard and signing in",
     "fast": "Speed",
     "plain": "Names, English and evidence",
     "ready": "Ready for a team",

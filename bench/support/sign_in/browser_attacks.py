@@ -195,7 +195,9 @@ async def _end_session_of_another(server: Server) -> bool:
     await owner.sign_in_with_key(key)
     session_id = (await owner.send("GET", "/v1/me")).json()["session_id"]
     listed = (await attacker.send("GET", "/v1/browser_sessions")).text
-    return session_id in listed or (await attacker.change("DELETE", f"/v1/browser_sessions/{session_id}")).is_success
+    return (
+        bool(session_id in listed) or (await attacker.change("DELETE", f"/v1/browser_sessions/{session_id}")).is_success
+    )
 
 
 async def _guess_keys(server: Server) -> bool:

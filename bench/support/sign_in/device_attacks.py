@@ -22,7 +22,7 @@ async def fetch_key(server: Server, device_code: str) -> httpx2.Response:
     return await server.browser().send("POST", f"{_DEVICES}/token", json={"device_code": device_code})
 
 
-async def decide(browser: Browser, user_code: str, decision: str = "approve", **headers: str | None) -> httpx2.Response:
+async def decide(browser: Browser, user_code: str, decision: str = "approve", **headers: Any) -> httpx2.Response:
     return await browser.change("POST", f"{_DEVICES}/{user_code}", {"decision": decision}, **headers)
 
 
@@ -218,10 +218,10 @@ async def _gain_time(server: Server) -> bool:
         "update api_keys set expires_at = now() + interval '1 hour' where name = 'person with a short key'"
     )
     issued = await sign_in_device(server, key)
-    left = await server.database.fetchval(
+    is_longer = await server.database.fetchval(
         "select expires_at > now() + interval '2 hours' from api_keys where id = $1", issued["api_key_id"]
     )
-    return bool(left)
+    return bool(is_longer)
 
 
 async def _key_after_logout(server: Server) -> bool:

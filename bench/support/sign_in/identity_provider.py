@@ -51,8 +51,8 @@ class IdentityProvider:
                 raise NotHeld(f"the identity provider shows no form: {response.status_code} {response.text[:500]}")
             is_login = 'name="login"' in response.text
             fields = {"prompt": "login", "login": account, "password": "x"} if is_login else {"prompt": "consent"}
-            answered = await http.post(urljoin(url, form[1]), data=fields)
-            url = urljoin(url, answered.headers["location"])
+            submitted = await http.post(urljoin(url, form[1]), data=fields)
+            url = urljoin(url, submitted.headers["location"])
         raise NotHeld("the identity provider did not come back")
 
 

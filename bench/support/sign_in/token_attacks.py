@@ -77,7 +77,9 @@ def _embed_own_key(token: Token) -> str:
 
 def _sign_with_extension(token: Token) -> str:
     signed = f"{_encode({**token.header, 'crit': ['own'], 'own': 1})}.{_encode(token.claims)}"
-    signature = token.provider.key.private_key.sign(signed.encode(), PKCS1v15(), SHA256())
+    private_key = token.provider.key.private_key
+    assert private_key is not None
+    signature = private_key.sign(signed.encode(), PKCS1v15(), SHA256())
     return f"{signed}.{urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 

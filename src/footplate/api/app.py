@@ -15,17 +15,13 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
-    browser_sessions,
-    device_authorizations,
     environments,
     feed,
     files,
     health,
     limits,
-    me,
     members,
     models,
-    oidc,
     policies,
     projects,
     questions,
@@ -52,6 +48,7 @@ from footplate.api.routes.session import (
     turns,
     websocket,
 )
+from footplate.api.routes.sign_in import browser_sessions, device_authorizations, me, oidc
 from footplate.api.service_container import ApiServices
 from footplate.domain.errors import FootplateError
 

@@ -9,7 +9,7 @@ from footplate.client.audit import Audit, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
-from footplate.client.members import ApiKeys, Limits, Members, Teams
+from footplate.client.members import ApiKeys, Limits, Members, SignIn, Teams
 from footplate.client.policies import Policies
 from footplate.client.resources import (
     Agents,
@@ -22,7 +22,6 @@ from footplate.client.resources import (
     Turns,
     Workspaces,
 )
-from footplate.client.sign_in import SignIn
 from footplate.client.steps import Steps, Terminals
 from footplate.client.transport import PATIENCE, TIMEOUT, RateLimitListener, Transport
 from footplate.client.webhooks import Triggers, Webhooks

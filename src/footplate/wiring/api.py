@@ -33,13 +33,13 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.resources.sign_in.device_authorizations import DeviceAuthorizationStore
+from footplate.store.resources.sign_in.failures import SignInFailures
 from footplate.store.resources.terminal_recordings import StoredTerminalRecordings
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
-from footplate.store.sign_in.browser_sessions import BrowserSessionStore
-from footplate.store.sign_in.device_authorizations import DeviceAuthorizationStore
-from footplate.store.sign_in.failures import SignInFailures
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub

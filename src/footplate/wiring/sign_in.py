@@ -4,9 +4,9 @@ from footplate.config import Settings
 from footplate.domain.organisations.single_sign_on import SingleSignOn
 from footplate.store.database import Database
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.sign_in.browser_sessions import BrowserSessionStore
-from footplate.store.sign_in.failures import SignInFailures
-from footplate.store.sign_in.single_sign_on import SingleSignOnDatabase
+from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.resources.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.single_sign_on import SingleSignOnDatabase
 
 
 def create_single_sign_on(
@@ -14,7 +14,7 @@ def create_single_sign_on(
 ) -> SingleSignOn | None:
     if settings.oidc_issuer is None:
         return None
-    from footplate.api.sign_in.oidc_provider import OidcConfig, OidcProvider  # loads cryptography
+    from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider  # loads cryptography
 
     assert settings.oidc_client_id is not None
     assert settings.public_url is not None

@@ -14,8 +14,8 @@ from footplate.domain.pagination import Page
 from footplate.store.database import SQL
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.members import hash_secret
-from footplate.store.sign_in.browser_sessions import BrowserSessionStore
-from footplate.store.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.resources.sign_in.failures import SignInFailures
 
 from .cell import Cell, new_principal
 

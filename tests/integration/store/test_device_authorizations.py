@@ -14,8 +14,8 @@ from footplate.domain.organisations.device_authorization import (
 )
 from footplate.domain.organisations.sign_in import Browser, SignInLimitExceeded
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.sign_in.device_authorizations import DeviceAuthorizationStore
-from footplate.store.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.device_authorizations import DeviceAuthorizationStore
+from footplate.store.resources.sign_in.failures import SignInFailures
 
 from .cell import Cell
 from .test_browser_sessions import Person
@@ -63,7 +63,7 @@ async def test_an_approved_program_gets_one_key_with_the_roles_of_the_person(pro
     await program.approve(await person.start())
     issued = await program.fetch_key()
     principal = await ApiKeys(program.cell.database).authenticate(issued.secret)
-    assert (principal.id, principal.roles, issued.member_name) == (person.member_id, {"operator"}, "ann")
+    assert (principal.id, principal.roles, issued.member_name) == (person.member_id, frozenset({"operator"}), "ann")
     with pytest.raises(DeviceCodeExpired):
         await program.fetch_key()
 

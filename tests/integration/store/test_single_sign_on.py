@@ -8,14 +8,14 @@ import pytest
 from bench.support.sign_in.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider, run_identity_provider
 from tests.unit.api.conftest import Api
 
-from footplate.api.sign_in.oidc_provider import OidcConfig, OidcProvider
+from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
 from footplate.domain.audit import AuditFilter
 from footplate.domain.organisations.single_sign_on import GroupGrant, GroupMapping, SingleSignOn
 from footplate.domain.pagination import Page
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.sign_in.browser_sessions import BrowserSessionStore
-from footplate.store.sign_in.failures import SignInFailures
-from footplate.store.sign_in.single_sign_on import SingleSignOnDatabase
+from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.resources.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.single_sign_on import SingleSignOnDatabase
 
 from .cell import Cell, new_principal
 

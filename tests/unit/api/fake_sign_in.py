@@ -17,7 +17,7 @@ from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.organisations.sign_in import (
     Browser,
     BrowserSession,
-    Profile,
+    CallerProfile,
     SignInMethod,
     new_session_secret,
 )
@@ -74,9 +74,9 @@ class FakeBrowserSessions:
         self.sessions.pop(secret, None)
         self.keys.pop(secret, None)
 
-    async def load_profile(self, _principal: Principal, secret: str) -> Profile:
+    async def load_profile(self, _principal: Principal, secret: str) -> CallerProfile:
         session = self.sessions.get(secret)
-        return Profile(
+        return CallerProfile(
             kind=PrincipalKind.PERSON,
             email=None,
             teams=[],

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 import pytest
 
-from footplate.api.sign_in.oidc_provider import OidcConfig, OidcProvider
+from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
 from footplate.domain.organisations.single_sign_on import ExternalIdentity, SignInFailed, is_local_path
 
 with warnings.catch_warnings():

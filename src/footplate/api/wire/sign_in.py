@@ -11,7 +11,7 @@ from footplate.domain import ids
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.organisations.roles import ROLES, permissions_of
-from footplate.domain.organisations.sign_in import BrowserSession, Profile, csrf_token
+from footplate.domain.organisations.sign_in import BrowserSession, CallerProfile, csrf_token
 
 Secret = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
 _ORDER: Final = sorted(ROLES, key=lambda role: len(ROLES[role]), reverse=True)
@@ -107,7 +107,7 @@ class SignInMethods(ResponseModel):
     oidc: OidcMethod | None
 
 
-def serialize_principal(principal: Principal, profile: Profile, secret: str) -> JsonObject:
+def serialize_principal(principal: Principal, profile: CallerProfile, secret: str) -> JsonObject:
     kind = "member" if profile.kind is PrincipalKind.PERSON else "service"
     if principal.id.startswith(f"{ids.API_KEY}_"):
         kind = "api_key"

@@ -16,7 +16,7 @@ from footplate.cli.profile.server_profiles import LOCAL_PROFILE, NoServerSelecte
 from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import Exit, quote
 from footplate.client import AsyncFootplate, ClientError, DeviceKey, Forbidden, NotFound, Principal, Unauthenticated
-from footplate.client.sign_in import DeviceSignIn
+from footplate.client.members import DeviceSignIn
 
 _DEFAULT_PROFILE: Final = "default"
 

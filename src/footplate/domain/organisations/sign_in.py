@@ -77,7 +77,7 @@ class BrowserSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class CallerProfile:
     """What a caller can read about itself, in addition to its principal."""
 
     kind: PrincipalKind
@@ -113,7 +113,7 @@ class BrowserSessions(Protocol):
     async def end_session_of(self, secret: str) -> None:
         """End the session with this secret, if there is one."""
 
-    async def load_profile(self, principal: Principal, secret: str) -> Profile: ...
+    async def load_profile(self, principal: Principal, secret: str) -> CallerProfile: ...
 
 
 def new_session_secret() -> str:

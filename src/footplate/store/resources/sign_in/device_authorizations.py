@@ -32,7 +32,7 @@ from footplate.domain.organisations.sign_in import Browser, SignInLimitExceeded
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret, insert_key
-from footplate.store.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.failures import SignInFailures
 
 DEFAULT_KEY_LIFETIME: Final = timedelta(days=30)
 _MAX_PENDING: Final = 10_000

@@ -17,7 +17,7 @@ from footplate.api.openapi import NO_AUTHENTICATION, describe_request
 from footplate.api.requests import session_cookie
 from footplate.api.requests.own_origin import is_served_by_https, own_base_url
 from footplate.api.requests.parsing import read_query
-from footplate.api.routes.browser_sessions import COOKIE_LIFETIME, describe_browser, end_replaced_session
+from footplate.api.routes.sign_in.browser_sessions import COOKIE_LIFETIME, describe_browser, end_replaced_session
 from footplate.api.routing import OpenRoute, create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters

@@ -11,8 +11,8 @@ from footplate.api.auth import Caller, extract_secret
 from footplate.api.openapi import describe_request
 from footplate.api.requests.own_origin import own_base_url
 from footplate.api.requests.parsing import read_body, read_query
-from footplate.api.routes.browser_sessions import describe_browser
-from footplate.api.routes.me import NO_STORE
+from footplate.api.routes.sign_in.browser_sessions import describe_browser
+from footplate.api.routes.sign_in.me import NO_STORE
 from footplate.api.routing import OpenRoute, create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters

@@ -28,8 +28,8 @@ from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret, insert_member
-from footplate.store.sign_in.browser_sessions import BrowserSessionStore
-from footplate.store.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.resources.sign_in.failures import SignInFailures
 
 _ADMIN: Final = "admin"
 

@@ -17,7 +17,7 @@ from footplate.domain.organisations.sign_in import (
     CODE_SECONDS,
     Browser,
     BrowserSession,
-    Profile,
+    CallerProfile,
     SignInMethod,
     is_session_secret,
     new_session_secret,
@@ -26,7 +26,7 @@ from footplate.store.database import SQL, Connection, Database
 from footplate.store.resources.api_keys import DEFAULT_IDLE, ApiKeys
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret
-from footplate.store.sign_in.failures import SignInFailures
+from footplate.store.resources.sign_in.failures import SignInFailures
 
 CODE_LIFETIME: Final = timedelta(seconds=CODE_SECONDS)
 DEFAULT_LIFETIME: Final = timedelta(days=7)
@@ -150,7 +150,7 @@ class BrowserSessionStore:
                 await self._record_end(connection, row["organisation"], row["principal"], row["id"])
         self._keys.forget(secret)
 
-    async def load_profile(self, principal: Principal, secret: str) -> Profile:
+    async def load_profile(self, principal: Principal, secret: str) -> CallerProfile:
         row = await self._database.fetchrow(
             "principal_profile", principal.id, principal.organisation, [*principal.team_ids]
         )
@@ -160,7 +160,7 @@ class BrowserSessionStore:
                 "The API key or the browser session has ended.", help_text="Sign in again, or use another key."
             )
         is_session = is_session_secret(secret)
-        return Profile(
+        return CallerProfile(
             kind=PrincipalKind(row["kind"]),
             email=row["email"],
             teams=[*zip(row["team_ids"], row["team_names"], strict=True)],

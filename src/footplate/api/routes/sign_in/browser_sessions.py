@@ -17,7 +17,7 @@ from footplate.api.requests.local_client import check_is_local
 from footplate.api.requests.own_origin import check_own_origin
 from footplate.api.requests.parsing import read_body, read_empty_body, read_query
 from footplate.api.requests.session_cookie import read_session_cookie
-from footplate.api.routes.me import NO_STORE
+from footplate.api.routes.sign_in.me import NO_STORE
 from footplate.api.routing import OpenRoute, create_router
 from footplate.api.service_container import get_services
 from footplate.api.wire import response_models, sign_in

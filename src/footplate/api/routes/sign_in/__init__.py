@@ -1,0 +1,1 @@
+"""Routes that sign people and programs in: API keys, one-time codes, OpenID Connect and device authorization."""

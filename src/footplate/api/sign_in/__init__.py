@@ -1,1 +1,0 @@
-"""Signing in through an identity provider with OpenID Connect."""
