@@ -226,7 +226,7 @@ async def _reuse_code(server: Server) -> bool:
 async def _race_code(server: Server) -> bool:
     code = await _new_code(server)
     responses = await asyncio.gather(*(_redeem(server.local_browser(), code) for _ in range(8)))
-    return sum(response.is_success for response in responses) != 1
+    return bool(sum(response.is_success for response in responses) != 1)
 
 
 async def _late_code(server: Server) -> bool:

@@ -89,7 +89,7 @@ async def _approve_without_sign_in(server: Server) -> bool:
     return (await decide(server.browser(), (await start(server))["user_code"])).is_success
 
 
-def _approve_by_hostile_page(**headers: str | None) -> Attack:
+def _approve_by_hostile_page(**headers: Any) -> Attack:
     async def attack(server: Server) -> bool:
         browser, started = server.browser(), await start(server)
         await browser.sign_in_with_key(server.cluster.key)

@@ -38,8 +38,7 @@ def run_with_client(
     options: Mapping[str, str] | None = None,
 ) -> T:
     """`options`: fields of the request, and the options that a person used for them."""
-    # The views report retries to the user; stamina must not log them as well.
-    stamina.instrumentation.set_on_retry_hooks([])
+    disable_retry_logs()
     server: Server | None = None
     try:
         server = server_profiles.select_server(profile)
@@ -51,6 +50,11 @@ def run_with_client(
         fail_with_client_error(error, server, as_json=as_json, options=options)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(Exit.DETACHED) from None
+
+
+def disable_retry_logs() -> None:
+    """Disables the log lines of stamina, because the views report retries to the user."""
+    stamina.instrumentation.set_on_retry_hooks([])
 
 
 def fail_with_client_error(

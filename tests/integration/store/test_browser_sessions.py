@@ -50,7 +50,7 @@ class Person:
             principal = await ApiKeys(self.cell.database).authenticate(secret)
         except Unauthenticated:
             return False
-        assert (principal.id, principal.roles) == (self.member_id, {"operator"})
+        assert (principal.id, principal.roles) == (self.member_id, frozenset({"operator"}))
         return True
 
     async def change(self, work: Any) -> None:

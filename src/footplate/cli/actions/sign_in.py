@@ -9,7 +9,7 @@ from typing import Final
 
 import typer
 
-from footplate.cli.connection import fail_with_client_error, run_with_client
+from footplate.cli.connection import disable_retry_logs, fail_with_client_error, run_with_client
 from footplate.cli.json_output_models import DashboardLink, SignedIn, SignedOut
 from footplate.cli.profile import server_profiles
 from footplate.cli.profile.server_profiles import LOCAL_PROFILE, NoServerSelected, ProfileConfig, Server
@@ -31,6 +31,7 @@ def sign_in(base_url: str | None, *, as_json: bool, profile: str | None) -> None
             f"The profile {name!r} has no server.", "Name its address: footplate login https://footplate.example.com"
         )
         raise typer.Exit(Exit.FAILED)
+    disable_retry_logs()
     try:
         key = asyncio.run(_sign_in(address))
     except ClientError as error:
