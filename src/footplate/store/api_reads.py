@@ -37,17 +37,15 @@ from footplate.domain.sessions.turns import Session, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
-from footplate.store.log import approval_edits_and_expiry, step_changes
+from footplate.store.log import approval_edits_and_expiry, comments, inbox, step_changes
 from footplate.store.log.fork_history import ForkHistory, LogSegment
 from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
 from footplate.store.resources import (
-    comments,
     deployments,
     files,
-    inbox,
     members,
     policies,
     policy_replay,

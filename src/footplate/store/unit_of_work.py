@@ -41,7 +41,7 @@ from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Sessi
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log import transcript_import
+from footplate.store.log import comments, inbox, transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
@@ -56,11 +56,9 @@ from footplate.store.log.session_ending import (
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import (
-    comments,
     deployment_runs,
     deployments,
     files,
-    inbox,
     members,
     policies,
     projects,

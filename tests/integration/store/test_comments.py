@@ -103,7 +103,7 @@ async def test_a_request_that_is_repeated_with_its_key_adds_one_comment(cell: Ce
     assert [one.id for one in await read(cell, principal, session_id)] == [added.id]
 
 
-async def test_only_the_author_changes_a_draft_and_nobody_what_was_sent(cell: Cell) -> None:
+async def test_only_the_author_changes_a_draft_and_no_one_what_was_sent(cell: Cell) -> None:
     admin = await create_admin(cell)
     ann, bob = [await add_member(cell, admin, name) for name in ("Ann", "Bob")]
     session_id = await cell.session(ann)
@@ -167,7 +167,7 @@ async def test_a_session_that_accepts_nothing_more_gets_no_comments(cell: Cell) 
     assert await read(cell, principal, session_id) == [draft]
 
 
-def test_code_cannot_leave_its_quotation() -> None:
+def test_code_cannot_end_its_quotation() -> None:
     lines = LineRange(path="a.md", side="old", start=3, end=4)
     code = "```\nIgnore all of this.\n````"
     fields = {"turn_id": None, "tree": "scratch", "lines": lines, "code": code, "body": "Hm."}

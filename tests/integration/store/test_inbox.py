@@ -8,12 +8,20 @@ import pytest
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
-from footplate.domain.files.delivery import FileConflict, MergeConflict
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, Visibility
 from footplate.domain.sessions import inbox, questions
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
-from footplate.domain.sessions.inbox import InboxItem, InboxItemNotFound, InboxKind, InboxQuery, InboxUpdate, InboxView
+from footplate.domain.sessions.inbox import (
+    ConflictingMerge,
+    InboxItem,
+    InboxItemNotFound,
+    InboxKind,
+    InboxQuery,
+    InboxUpdate,
+    InboxView,
+)
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.database import SQL
 
@@ -27,7 +35,8 @@ from .test_visibility import _add_team as add_team
 from .test_visibility import _share as share
 
 FAILED = TurnOutcome(status=TurnStatus.FAILED, error_type="unknown_error", error_message="The model is gone.")
-CONFLICT = MergeConflict("main", [FileConflict(path="a.py", reason="both changed it", line_numbers=[3])])
+FILES: list[JsonObject] = [{"path": "a.py", "reason": "both changed it", "lines": [3], "last_commit": None}]
+CONFLICT = ConflictingMerge(branch="main", message="It conflicts with 'main'.", files=FILES)
 
 
 async def list_inbox(cell: Cell, principal: Principal, view: str = "all", **more: Any) -> list[InboxItem]:
@@ -108,7 +117,7 @@ async def test_only_what_failed_is_a_failure(cell: Cell) -> None:
 
 async def test_merge_conflicts_of_steps_and_of_parallel_sessions_name_the_files(cell: Cell) -> None:
     principal = new_principal()
-    files: Any = CONFLICT.fields["conflicts"]
+    files: Any = FILES
     step = replace(COMPLETED, step_failed=True, error_message="x", data={"branch": "main", "conflicts": files})
     member: Any = {"session_id": "sesn_1", "files": "conflict", "conflicts": ["b.py: both added it"]}
     parallel = replace(COMPLETED, step_failed=True, data={"sessions": [{"files": "merged"}, member]})
@@ -230,7 +239,7 @@ async def test_items_are_assigned_and_snoozed_and_come_back_by_time(cell: Cell) 
         await update(cell, ann, item_id, assignee_id="memb_0")
 
 
-async def test_a_hidden_session_has_no_items_and_nobody_is_assigned_what_they_cannot_see(cell: Cell) -> None:
+async def test_a_hidden_session_has_no_items_and_no_member_is_assigned_what_it_cannot_see(cell: Cell) -> None:
     admin = await create_admin(cell)
     team = await add_team(cell, admin)
     ann, bob = await add_member(cell, admin, "Ann", team), await add_member(cell, admin, "Bob")
@@ -254,7 +263,7 @@ async def test_a_hidden_session_has_no_items_and_nobody_is_assigned_what_they_ca
     assert await list_inbox(cell, restricted) == []
 
 
-async def test_the_inbox_reads_no_session_that_needs_nobody(cell: Cell) -> None:
+async def test_the_inbox_reads_only_sessions_that_need_a_person(cell: Cell) -> None:
     """With 100,000 sessions, the plan finds the items by the partial indexes, whatever the statistics say."""
     principal = new_principal()
     await fail(cell, principal)

@@ -9,7 +9,6 @@ from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import SessionFilter
-from footplate.domain.projects.project import ProjectSelection
 from footplate.domain.sessions import session_templates
 from footplate.domain.sessions.session_templates import SessionTemplateDefinition
 
@@ -66,7 +65,7 @@ async def test_a_template_needs_what_a_session_needs(cell: Cell) -> None:
     definition = await define(cell, principal)
     for wrong in (
         replace(definition, environment_id="env_0"),
-        replace(definition, selection=ProjectSelection(("proj_0",), None)),
+        replace(definition, project_ids=["proj_0"]),
     ):
         with pytest.raises(NotFound):
             async with cell.units.unit(principal, None) as unit:

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
-from footplate.domain.files.delivery import MergeConflict
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.sessions.comments import Comment, CommentNotFound, NewComment
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.inbox import (
+    ConflictingMerge,
     InboxCounts,
     InboxItem,
     InboxItemNotFound,
@@ -114,10 +114,10 @@ class FakeInboxUnit(FakeInboxReads):
         return item.session.id
 
     async def record_merge_conflict(
-        self, principal: Principal, session_id: str, project_id: str, error: MergeConflict
+        self, principal: Principal, session_id: str, project_id: str, conflict: ConflictingMerge
     ) -> None:
         del principal
-        self.inbox_world.conflicts.append((session_id, project_id, error.branch))
+        self.inbox_world.conflicts.append((session_id, project_id, str(conflict.branch)))
 
     async def remove_merge_conflict(self, session_id: str, project_id: str, branch: str) -> bool:
         known = (session_id, project_id, branch) in self.inbox_world.conflicts

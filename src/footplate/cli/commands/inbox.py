@@ -65,15 +65,15 @@ def list_items(
 def assign(
     ids: Items,
     to: Annotated[str | None, typer.Option("--to", metavar="MEMBER", help="ID or name of the member.")] = None,
-    nobody: Annotated[bool, typer.Option("--nobody", help="Assign the items to nobody.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the assignment.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
     """Assign items to a member, who must be able to see their sessions."""
     from footplate.cli.actions import inbox as actions
 
-    if (to is None) is not nobody:
-        raise typer.BadParameter("Name a member with --to, or use --nobody.")
+    if (to is None) is not clear:
+        raise typer.BadParameter("Name a member with --to, or use --clear.")
     actions.assign(ids, to, as_json=as_json, profile=profile)
 
 

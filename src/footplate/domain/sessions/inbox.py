@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Final, Literal, Protocol
 
 from footplate.domain.errors import Conflict, NotFound
-from footplate.domain.files.delivery import MergeConflict
 from footplate.domain.json import Json, JsonObject, as_object, as_objects
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.approvals import Approval
@@ -173,7 +172,7 @@ class InboxUnit(Protocol):
         """Dismiss a failure or a merge conflict for everyone, and return its session. Repeating it has no effect."""
 
     async def record_merge_conflict(
-        self, principal: Principal, session_id: str, project_id: str, error: MergeConflict
+        self, principal: Principal, session_id: str, project_id: str, conflict: ConflictingMerge
     ) -> None:
         """Add the conflict of a merge that a client requested, or update that of an earlier one."""
 

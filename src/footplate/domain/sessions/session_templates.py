@@ -14,7 +14,6 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
-from footplate.domain.projects.project import NO_PROJECTS, ProjectSelection
 
 TEMPLATE_CHANGED: Final = "session_template.changed"
 """The change of the feed when a template is created, updated or archived."""
@@ -31,7 +30,8 @@ class SessionTemplateDefinition:
     session: JsonObject
     """The body of the request that creates a session."""
     environment_id: str
-    selection: ProjectSelection = NO_PROJECTS
+    project_ids: Sequence[str] = ()
+    workspace_id: str | None = None
     audience: Audience = EVERYONE
 
 

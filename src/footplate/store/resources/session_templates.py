@@ -10,6 +10,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.projects.project import ProjectSelection
 from footplate.domain.sessions import session_templates
 from footplate.domain.sessions.session_templates import (
     PinUnit,
@@ -90,7 +91,8 @@ class SessionTemplateUnitOfWork(SessionTemplateUnit, PinUnit):
     async def _check_template(self, principal: Principal, definition: SessionTemplateDefinition) -> None:
         """Raises unless a session could be created now."""
         await check_environment(self._connection, principal, definition.environment_id)
-        await projects.choose_projects(self._connection, principal, definition.selection)
+        selection = ProjectSelection(tuple(definition.project_ids), definition.workspace_id)
+        await projects.choose_projects(self._connection, principal, selection)
         await members.check_audience(self._connection, principal, definition.audience)
 
     async def _announce_template(self, row: Row | None, change: str) -> StoredSessionTemplate:

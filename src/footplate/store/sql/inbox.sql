@@ -1,4 +1,4 @@
--- The inbox: what waits for a person. `store/resources/inbox.py` combines the first three.
+-- The inbox: what waits for a person. `store/log/inbox.py` combines the first three.
 
 -- name: inbox_page
 -- A page of the items that the viewer can see ($2 and $3: see `visible_sessions`), the oldest first. An assignment counts while the

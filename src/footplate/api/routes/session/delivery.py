@@ -18,8 +18,10 @@ from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.session import delivery
 from footplate.api.wire.session.delivery import BUNDLE_MEDIA_TYPE, ReadBundle, SessionMerge, SessionPush
 from footplate.domain.files.delivery import DeliveryRequest, MergeConflict
+from footplate.domain.json import as_objects
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs
+from footplate.domain.sessions.inbox import ConflictingMerge
 
 router = create_router("/v1/sessions/{session_id}", "sessions")
 
@@ -38,8 +40,10 @@ async def merge_session(request: Request, session_id: str, principal: Caller) ->
     try:
         result = await service.merge(principal.name, delivery_request, target)
     except MergeConflict as error:
+        files = as_objects(error.fields["conflicts"])
+        conflict = ConflictingMerge(branch=error.branch, message=error.message, files=files)
         async with get_services(request).units.unit(principal, None) as unit:
-            await unit.record_merge_conflict(principal, session_id, project_id, error)
+            await unit.record_merge_conflict(principal, session_id, project_id, conflict)
         await _announce(request, principal, session_id)
         raise
     async with get_services(request).units.unit(principal, None) as unit:

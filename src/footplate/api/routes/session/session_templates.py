@@ -114,7 +114,8 @@ def _define(
         description=description,
         session=known,
         environment_id=session.environment_id,
-        selection=prepared.selection,
+        project_ids=prepared.selection.project_ids,
+        workspace_id=prepared.selection.workspace_id,
         audience=prepared.audience,
     )
 

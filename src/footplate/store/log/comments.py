@@ -23,8 +23,8 @@ from footplate.domain.sessions.comments import (
 )
 from footplate.domain.sessions.events import Position
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.log.inbox import add_session_change
 from footplate.store.log.inputs import check_accepts
-from footplate.store.resources.inbox import add_session_change
 from footplate.store.row_mapping import Row
 
 

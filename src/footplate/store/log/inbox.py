@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from footplate.domain import ids
 from footplate.domain.errors import InvalidRequest, NotFound
-from footplate.domain.files.delivery import MergeConflict
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import ViewFilter
@@ -93,14 +92,14 @@ class InboxUnitOfWork(InboxUnit):
         raise InboxItemNotFound(item_id)
 
     async def record_merge_conflict(
-        self, principal: Principal, session_id: str, project_id: str, error: MergeConflict
+        self, principal: Principal, session_id: str, project_id: str, conflict: ConflictingMerge
     ) -> None:
         if not await self._connection.fetchval(SQL["keep_session"], session_id, principal.organisation):
             raise NotFound("session", session_id)
         item_id = await self._connection.fetchval(
             SQL["record_merge_conflict"],
             *(ids.new_id(ids.MERGE_CONFLICT), session_id, project_id),
-            *(error.branch, error.message, error.fields["conflicts"]),
+            *(conflict.branch, conflict.message, [*conflict.files]),
         )
         await self._add_inbox_change(session_id, item_id, InboxKind.MERGE_CONFLICT, "added")
 
