@@ -31,6 +31,7 @@ TRANSCRIPT_LINE: Final[JsonObject] = {
 _SESSION: Final = "POST /v1/sessions/{session_id}"
 _BATCHES: Final = "POST /v1/session_batches"
 _DEPLOYMENTS: Final = ("POST /v1/deployments", "POST /v1/deployments/{deployment_id}")
+_TEMPLATES: Final = ("POST /v1/session_templates", "POST /v1/session_templates/{template_id}")
 _TRIGGERS: Final = ("POST /v1/triggers", "POST /v1/triggers/{trigger_id}/update")
 _STEPS: Final = (
     (f"{_SESSION}/steps", ""),
@@ -51,6 +52,7 @@ STATUSES: Final[Mapping[Reference, int]] = {
     (f"{_SESSION}/fork", "at_event_id"): 400,
     (f"{_SESSION}/merge", "project_id"): 400,
     (f"{_SESSION}/push", "project_id"): 400,
+    (f"{_SESSION}/comments", "project_id"): 400,
     ("POST /v1/teams/{team_id}", "remove_member_ids"): 200,
     # These are looked up when the step runs; see `compare_step_results`.
     (f"{_SESSION}/steps/{{step_id}}", "project_id"): 200,
@@ -75,6 +77,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
     confirmed: JsonObject = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": other["approval_id"]}
     returned: JsonObject = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": other["approval_id"]}
     stopped: JsonObject = {"type": events.USER_INTERRUPT, "session_thread_id": other["thread_id"]}
+    comment: JsonObject = {"path": "a", "start_line": 1, "end_line": 1, "body": "Why?"}
     found: dict[Reference, Sequence[JsonObject]] = {
         (f"{_SESSION}/events", "events.content.source.file_id"): [{"events": [message]}],
         (f"{_SESSION}/events", "events.session_thread_id"): [{"events": [stopped]}],
@@ -87,6 +90,9 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         ("POST /v1/sessions", "initial_events.content.source.file_id"): [{**session, "initial_events": [message]}],
         ("POST /v1/sessions", "resources.file_id"): [{**session, **mounted}],
         (_SESSION, "team_id"): [shared],
+        (f"{_SESSION}/comments", "turn_id"): [{**comment, "turn_id": other["turn_id"]}],
+        (f"{_SESSION}/comments", "project_id"): [{**comment, "project_id": other["project_id"]}],
+        (f"{_SESSION}/comments/send", "comment_ids"): [{"comment_ids": [other["comment_id"]]}],
         (_SESSION, "owner_id"): [{"owner_id": other["member_id"]}],
         (f"{_SESSION}/steps", "before"): [{"steps": [SKIPPED_STEP], "before": other["step_id"]}],
         (f"{_SESSION}/steps/{{step_id}}/move", "before"): [{"before": other["step_id"]}],
@@ -108,6 +114,16 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         ("POST /v1/members/{member_id}", "successor_id"): [{"disabled": True, "successor_id": other["member_id"]}],
         ("POST /v1/teams/{team_id}", "remove_member_ids"): [{"remove_member_ids": [other["member_id"]]}],
     }
+    found |= {
+        (template, f"session.{path}"): [_template(body) for body in found["POST /v1/sessions", path]]
+        for template in _TEMPLATES
+        for path in ("team_id", "agent.id", "initial_events.content.source.file_id", "resources.file_id")
+    }
+    for template in _TEMPLATES:
+        found[template, "session.agent"] = [_template({**session, "agent": other["agent_id"]})]
+        found[template, "session.environment_id"] = [_template({**session, "environment_id": other["environment_id"]})]
+        found[template, "session.project_ids"] = [_template({**session, "project_ids": [other["project_id"]]})]
+        found[template, "session.workspace_id"] = [_template({**session, "workspace_id": other["workspace_id"]})]
     for path, step in _steps(other):
         found[f"{_SESSION}/steps", path] = [{"steps": [step]}]
         found[_BATCHES, f"requests.{path}"] = [{"requests": [{**job, "steps": [step]}]}]
@@ -133,6 +149,10 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
                 {**described, "multiagent": {"type": "coordinator", "agents": [member]}} for member in members
             ]
     return found
+
+
+def _template(session: JsonObject) -> JsonObject:
+    return {"name": ids.new_id("name"), "session": session}
 
 
 def _trigger(target: JsonObject, **fields: Json) -> JsonObject:

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from bench.support.command_server import CommandServer
 from bench.support.nested_references import SKIPPED_STEP
-from bench.support.organisation_isolation import Ids, new_webhook_url
+from bench.support.organisation_isolation import COMMENT, Ids, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
@@ -24,7 +24,7 @@ _PROFILE: Final = "work"
 _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
-    *("next", "play", "pause"),
+    *("next", "play", "pause", "comments rm", "comments send", "templates rm", "inbox dismiss"),
     *(
         "schedules rm",
         "triggers rm",
@@ -147,6 +147,8 @@ def _has_id(arguments: Sequence[str], ids: Ids) -> bool:
 def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
     """Returns the arguments of each command. A command that is missing here fails the claim."""
     session, new_name = ids["session_id"], f"n-{secrets.token_hex(6)}"
+    template = {"agent": ids["agent_id"], "environment_id": ids["environment_id"]}
+    (home / "template.json").write_text(json.dumps(template))
     return {
         "run": ["--background", "--agent", ids["agent_id"], "--environment", ids["environment_id"], "Hello"],
         "attach": [session],
@@ -213,6 +215,22 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],
+        "inbox ls": [],
+        "inbox assign": [ids["item_id"], "--to", ids["member_id"]],
+        "inbox snooze": [ids["item_id"], "--until", "1h"],
+        "inbox dismiss": [ids["item_id"]],
+        "pin": [session],
+        "unpin": [session],
+        "comments ls": [session],
+        "comments add": [str(COMMENT["path"]), "1", "Why?", "--session", session],
+        "comments edit": [ids["comment_id"], "Why not?", "--session", session],
+        "comments rm": [ids["comment_id"], "--session", session],
+        "comments send": [session],
+        "templates ls": [],
+        "templates show": [ids["template_id"]],
+        "templates create": [f"{new_name}-template", "--session", str(home / "template.json")],
+        "templates update": [ids["template_id"], "--description", "changed"],
+        "templates rm": [ids["template_id"]],
         "questions": [],
         "answer": [ids["question_id"], "--text", "Red"],
         "end": [session],
