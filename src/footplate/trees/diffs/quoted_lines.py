@@ -38,15 +38,12 @@ def find_file(changes: "list[FileChange]", path: str) -> FileChange:
 async def quote_lines(git_dir: Path, old: str, new: str, lines: LineRange) -> str:
     """Returns the text of the lines. Raises `LinesNotInDiff` if a patch does not show all of them in one piece."""
     change = find_file(await tree_diff.summarise_changes(git_dir, old, new), lines.path)
-    names = dict.fromkeys([change.old_path or change.path, change.path])
+    names = [os.fsdecode(name) for name in dict.fromkeys([change.old_path or change.path, change.path])]
+    # A path also selects the files below a directory that took the file's place, or had it. They are on the other side.
     found: dict[int, bytes] = {}
-    async with tree_diff.stream_file_patch(git_dir, old, new, *(os.fsdecode(name) for name in names)) as pieces:
-        async for number, text in _read_side(pieces, lines):
-            if found and number != max(found) + 1:
-                break
-            found[number] = text
-            if number == lines.end or sum(map(len, found.values())) > MAX_QUOTED_CHARACTERS:
-                break
+    if change.status != ("deleted" if lines.side == "new" else "added"):
+        async with tree_diff.stream_file_patch(git_dir, old, new, *names) as pieces:
+            found = await _collect_lines(pieces, lines)
     quoted = b"\n".join(found.values()).decode("utf-8", "replace")
     if len(quoted) > MAX_QUOTED_CHARACTERS:
         raise LinesNotInDiff(f"end_line: the lines have more than {MAX_QUOTED_CHARACTERS} characters", "end_line")
@@ -58,6 +55,18 @@ async def quote_lines(git_dir: Path, old: str, new: str, lines: LineRange) -> st
             "start_line",
         )
     return quoted
+
+
+async def _collect_lines(pieces: AsyncIterator[bytes], lines: LineRange) -> dict[int, bytes]:
+    """Returns the lines of the range by their numbers, up to the first gap or the size limit."""
+    found: dict[int, bytes] = {}
+    async for number, text in _read_side(pieces, lines):
+        if found and number != max(found) + 1:
+            break
+        found[number] = text
+        if number == lines.end or sum(map(len, found.values())) > MAX_QUOTED_CHARACTERS:
+            break
+    return found
 
 
 async def _read_side(pieces: AsyncIterator[bytes], lines: LineRange) -> AsyncIterator[tuple[int, bytes]]:

@@ -71,8 +71,7 @@ async def stream_file_patch(
     git_dir: Path, old: str, new: str, *paths: str
 ) -> AsyncGenerator[AsyncIterator[bytes], None]:
     """Streams the patch of one file, which may have been renamed. Leaving the context early kills git."""
-    wanted = [f":(top,literal){path}" for path in paths]
-    async with _git(git_dir).stream_output(*_COMPARE, *_PATCH, old, new, "--", *wanted) as pieces:
+    async with _git(git_dir).stream_output(*_COMPARE, *_PATCH, old, new, "--", *paths) as pieces:
         yield pieces
 
 
