@@ -137,6 +137,9 @@ async def test_work_is_delivered_by_the_command_line(
     code, out, err = await footplate("merge", session, "--into", "other", "--json")
     assert (code, err) == (1, "")
     check_conflict_report(fits("left", out))
+    code, out, err = await footplate("inbox", "ls", "--kind", "merge_conflict", "--json")
+    [item] = [each for each in fits("inbox", out) if each["session"]["id"] == session]
+    assert (item["merge_conflict"]["branch"], item["merge_conflict"]["files"][0]["path"]) == ("other", "file"), err
     code, _, err = await footplate("apply", session)
     assert (code, "file: you and the session changed the same lines" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""
@@ -222,6 +225,9 @@ async def test_a_pipeline_merges_and_pushes_its_work(
     await git(repository, "switch", "-q", "main")
     *_, failed = await run_steps(client, session_id, {"kind": "shell", "command": "echo three > file"}, conflict)
     assert failed.state == "failed"
+    (item,) = [each async for each in client.inbox.list(kind="merge_conflict") if each.session.id == session_id]
+    assert item.merge_conflict is not None
+    assert (item.merge_conflict.branch, item.merge_conflict.files[0]["path"]) == ("next", "file")
     assert "file: the same lines were changed on both sides" in texts([failed])[0]
     listed = [event async for event in client.events.list(session_id, types=["agent.tool_use"])]
     assert "merge_branch" in [event.name for event in listed]
