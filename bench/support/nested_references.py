@@ -39,6 +39,7 @@ _STEPS: Final = (
     *((each, "") for each in (*_DEPLOYMENTS, *_TRIGGERS)),
 )
 """Operations that take steps, and the path to them."""
+_INITIAL_EVENTS: Final = tuple(f"initial_events.content.source.{name}" for name in ("file_id", "project_id"))
 _WITH_INITIAL_EVENTS: Final = ("POST /v1/sessions", f"{_SESSION}/fork", *_DEPLOYMENTS)
 _GENERATED: Final = re.compile(
     r'\bwhsec_[\w+/=]+|\b[a-z]+_[0-9a-z]{26}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="sort_key":)\d+|(?<="duration_ms":)\d+'
@@ -60,6 +61,7 @@ STATUSES: Final[Mapping[Reference, int]] = {
     (f"{_SESSION}/steps/{{step_id}}", "content.source.project_id"): 200,
     (f"{_SESSION}/events", "events.content.source.project_id"): 200,
     **{(operation, "initial_events.content.source.project_id"): 200 for operation in _WITH_INITIAL_EVENTS},
+    **{(operation, f"session.{_INITIAL_EVENTS[1]}"): 200 for operation in _TEMPLATES},
     (_BATCHES, "requests.prompt.source.project_id"): 200,
     **{
         (operation, f"{outer}{path}"): 200
@@ -131,7 +133,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
     found |= {
         (template, f"session.{path}"): [_template(body) for body in found["POST /v1/sessions", path]]
         for template in _TEMPLATES
-        for path in ("team_id", "agent.id", "initial_events.content.source.file_id", "resources.file_id")
+        for path in ("team_id", "agent.id", "resources.file_id", *_INITIAL_EVENTS)
     }
     for template in _TEMPLATES:
         found[template, "session.agent"] = [_template({**session, "agent": other["agent_id"]})]

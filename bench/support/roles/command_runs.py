@@ -74,6 +74,8 @@ class CommandRunner:
                 continue
             refusal = key.expected_refusal(required)
             ids = shared if refusal is not None or own is None else own
+            template = {"agent": ids["agent_id"], "environment_id": ids["environment_id"]}
+            (home / "template.json").write_text(json.dumps(template))
             arguments = build_arguments(home, ids)[command]
             code, output, message = await self._run(home, command, arguments)
             fault = self._find_fault(key, command, code, message, refusal, names_ids=_has_id(arguments, shared))
@@ -147,8 +149,6 @@ def _has_id(arguments: Sequence[str], ids: Ids) -> bool:
 def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
     """Returns the arguments of each command. A command that is missing here fails the claim."""
     session, new_name = ids["session_id"], f"n-{secrets.token_hex(6)}"
-    template = {"agent": ids["agent_id"], "environment_id": ids["environment_id"]}
-    (home / "template.json").write_text(json.dumps(template))
     return {
         "run": ["--background", "--agent", ids["agent_id"], "--environment", ids["environment_id"], "Hello"],
         "attach": [session],

@@ -84,6 +84,13 @@ def check_conflict_report(report: Any) -> None:
     assert all([conflict["lines"], conflict["last_commit"]]), conflict
 
 
+async def check_inbox(footplate: Footplate, session_id: str) -> None:
+    """Checks that the conflict of the merge is in the inbox."""
+    _, out, err = await footplate("inbox", "ls", "--kind", "merge_conflict", "--json")
+    [item] = [each for each in fits("inbox", out) if each["session"]["id"] == session_id]
+    assert (item["merge_conflict"]["branch"], item["merge_conflict"]["files"][0]["path"]) == ("other", "file"), err
+
+
 @pytest.mark.parametrize("harness", ["native", "claude"])
 async def test_work_is_delivered_by_the_command_line(
     cluster: Cluster, footplate: Footplate, user: Path, tmp_path: Path, harness: str
@@ -137,9 +144,7 @@ async def test_work_is_delivered_by_the_command_line(
     code, out, err = await footplate("merge", session, "--into", "other", "--json")
     assert (code, err) == (1, "")
     check_conflict_report(fits("left", out))
-    code, out, err = await footplate("inbox", "ls", "--kind", "merge_conflict", "--json")
-    [item] = [each for each in fits("inbox", out) if each["session"]["id"] == session]
-    assert (item["merge_conflict"]["branch"], item["merge_conflict"]["files"][0]["path"]) == ("other", "file"), err
+    await check_inbox(footplate, session)
     code, _, err = await footplate("apply", session)
     assert (code, "file: you and the session changed the same lines" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""
