@@ -115,6 +115,20 @@ async def test_only_what_failed_is_a_failure(cell: Cell) -> None:
     assert [one.failure.code for one in listed if one.failure] == ["limit_reached", "timed_out", "step_failed"]
 
 
+async def test_failed_jobs_of_a_batch_are_not_listed(cell: Cell) -> None:
+    principal = new_principal()
+    session_id, _ = await fail(cell, principal)
+    async with cell.database.connection() as connection:
+        for kind, is_listed in (("children", True), ("batch", False)):
+            group_id = ids.new_id(ids.GROUP)
+            await connection.execute(
+                "insert into session_groups (id, organisation, kind, principal, total) values ($1, $2, $3, $4, 1)",
+                *(group_id, principal.organisation, kind, principal.id),
+            )
+            await connection.execute("update sessions set group_id = $2 where id = $1", session_id, group_id)
+            assert bool(await list_inbox(cell, principal)) is is_listed
+
+
 async def test_merge_conflicts_of_steps_and_of_parallel_sessions_name_the_files(cell: Cell) -> None:
     principal = new_principal()
     files: Any = FILES

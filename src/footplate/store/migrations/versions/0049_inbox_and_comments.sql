@@ -44,12 +44,15 @@ create function can_see_session(member principals, visible_to text, owner text) 
            or exists (select from team_members t where t.team = visible_to and t.member = member.id)
 $$;
 
--- Everything that waits for a person. A merge conflict is over when the session has run again.
+-- Everything that waits for a person. A merge conflict is over when the session has run again. Failed jobs are in the results of
+-- their batch: it may have thousands.
 create view open_inbox_items as
 select organisation, event_id as id, case when question then 'question' else 'approval' end as kind, session_id, turn_id, created_at
 from approvals where closed_at is null
 union all
-select organisation, problem_turn, problem, session_id, problem_turn, problem_at from session_heads where problem is not null
+select h.organisation, h.problem_turn, h.problem, h.session_id, h.problem_turn, h.problem_at from session_heads h
+where h.problem is not null and not exists (
+    select from sessions s join session_groups g on g.id = s.group_id where s.id = h.session_id and g.kind = 'batch')
 union all
 select c.organisation, c.id, 'merge_conflict', c.session_id, null, c.created_at
 from merge_conflicts c join session_heads h on h.session_id = c.session_id
