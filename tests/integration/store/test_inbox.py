@@ -19,7 +19,6 @@ from footplate.domain.sessions.inbox import (
     InboxItemNotFound,
     InboxKind,
     InboxQuery,
-    InboxUpdate,
     InboxView,
 )
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
@@ -56,7 +55,7 @@ async def update(cell: Cell, principal: Principal, item_id: str, **fields: Any) 
         f"changes_{name}": True for name in ("assignee", "snooze") if any(each.startswith(name) for each in fields)
     }
     async with cell.units.unit(principal, None) as unit:
-        return await unit.update_inbox_item(principal, item_id, InboxUpdate(**fields, **changed))
+        return await unit.update_inbox_item(principal, item_id, wanted)
 
 
 async def dismiss(cell: Cell, principal: Principal, item_id: str) -> str:

@@ -157,8 +157,8 @@ async def test_a_template_is_checked_like_a_session(api: Api, http: httpx2.Async
 async def test_pinned_sessions_can_be_listed(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
     pinned = await create_session(sdk)
     session = api.world.sessions[pinned]
-    made = {"agent": str(session.agent["id"]), "environment_id": session.environment_id}
-    other = (await sdk.beta.sessions.create(**made)).id
+    agent, environment_id = str(session.agent["id"]), session.environment_id
+    other = (await sdk.beta.sessions.create(agent=agent, environment_id=environment_id)).id
     for _ in range(2):
         response = await http.put(f"/v1/sessions/{pinned}/pin")
         assert response.json() == {"type": "session_pin", "session_id": pinned, "is_pinned": True}

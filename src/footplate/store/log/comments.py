@@ -9,7 +9,7 @@ from datetime import datetime
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
-from footplate.domain.json import clean_text
+from footplate.domain.json import JsonObject, clean_text
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.sessions import comments
 from footplate.domain.sessions.comments import (
@@ -115,7 +115,7 @@ class CommentUnitOfWork(CommentUnit):
     async def _add_comment_change(
         self, session_id: str, comment_ids: Sequence[str], change: comments.CommentChange
     ) -> None:
-        body = {"comment_ids": [*comment_ids], "change": change}
+        body: JsonObject = {"comment_ids": [*comment_ids], "change": change}
         await add_session_change(self._connection, session_id, comments.CHANGED, body)
 
 

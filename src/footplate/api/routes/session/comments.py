@@ -28,6 +28,7 @@ from footplate.api.wire.session.comments import (
     SessionComment,
 )
 from footplate.api.wire.session.diffs import require_single_diff
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import AcceptedInputs, DiffRequest, Input, UnitOfWork
 from footplate.domain.sessions import comments, events
@@ -91,7 +92,7 @@ async def send_comments(request: Request, session_id: str, principal: Caller) ->
         accepted = await unit.send(principal, session_id, [message])
         await failpoints.hit("comments_sent")
         sent = await unit.mark_comments_sent(principal, session_id, drafts, accepted.positions[0])
-        response = {
+        response: JsonObject = {
             "data": event_wire.serialize_sent_events(accepted),
             "comments": [wire.serialize_comment(one) for one in sent],
         }
