@@ -51,9 +51,7 @@ async def fail(cell: Cell, principal: Principal, outcome: TurnOutcome = FAILED) 
 
 
 async def update(cell: Cell, principal: Principal, item_id: str, **fields: Any) -> InboxItem:
-    changed = {
-        f"changes_{name}": True for name in ("assignee", "snooze") if any(each.startswith(name) for each in fields)
-    }
+    wanted = InboxUpdate(**fields, changes_assignee="assignee_id" in fields, changes_snooze="snoozed_until" in fields)
     async with cell.units.unit(principal, None) as unit:
         return await unit.update_inbox_item(principal, item_id, wanted)
 
