@@ -19,6 +19,7 @@ from footplate.domain.sessions.inbox import (
     InboxItemNotFound,
     InboxKind,
     InboxQuery,
+    InboxUpdate,
     InboxView,
 )
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus

@@ -13,6 +13,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
+from footplate.api.requests.shell_modes import EnvironmentLoader, check_shell_modes, environment_by_id
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.service_container import ApiServices, get_services
@@ -36,7 +37,6 @@ from footplate.api.wire.session.sessions import (
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
-from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
@@ -98,18 +98,17 @@ class PreparedSession:
 
 async def prepare_session(services: ApiServices, principal: Principal, body: SessionCreate) -> PreparedSession:
     """Checks the body of a request for a new session. Templates are checked in the same way."""
-    agent = await load_agent_snapshot(services, principal, body.agent)
+    environment = environment_by_id(services, principal, body.environment_id, backend=body.backend)
+    agent = await load_agent_snapshot(services, principal, body.agent, environment)
     inputs = to_inputs(body.initial_events)
-    await check_input_references(services, principal, inputs)
+    await check_input_references(services, principal, inputs, environment)
     requested_files = [(await services.reads.file(principal, one.file_id), one) for one in body.resources or ()]
     resources = files_and_resources.add_resources(
         (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
     )
     services.named_roots.check_context(principal.organisation, body.context or {})
     if body.backend is not None:
-        environment = await services.reads.environment(principal, body.environment_id)
-        stored: JsonObject = {**environment.config, "backend": body.backend}
-        check_stored_config(stored, services.backends, field_name="backend")
+        check_stored_config(await environment(), services.backends, field_name="backend")
     return PreparedSession(
         agent=agent,
         inputs=inputs,
@@ -124,8 +123,12 @@ def can_prewarm(services: ApiServices, agent: JsonObject) -> bool:
     return (agent.get("harness") or services.default_harness) in services.prewarmed_harnesses
 
 
-async def load_agent_snapshot(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
-    """Returns the agent as a session stores it."""
+async def load_agent_snapshot(
+    services: ApiServices, principal: Principal, choice: AgentChoice, load_environment: EnvironmentLoader | None = None
+) -> JsonObject:
+    """Returns the agent as a session stores it. `load_environment` loads the configuration of the environment that its
+    shell mode must suit.
+    """
     if isinstance(choice, str):
         agent = await services.reads.agent(principal, choice)
     else:
@@ -142,7 +145,7 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
         check_search_available(choice.tools, available=services.has_search, where="agent.")
         check_installed(choice.server_toolsets, services.toolsets, where="agent.")
         snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
-    check_shell_mode(snapshot.get("shell_mode"), services.backends, field_name="agent.shell_mode")
+    await check_shell_modes(services, [("agent.shell_mode", snapshot.get("shell_mode"))], load_environment)
     return await _embed_subagents(services, principal, snapshot)
 
 
