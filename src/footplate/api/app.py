@@ -15,6 +15,7 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
+    dashboard,
     environments,
     feed,
     files,
@@ -109,5 +110,6 @@ def create_app(services: ApiServices) -> FastAPI:
         app.router.routes.extend(module.router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
+    app.router.routes.append(dashboard.create_dashboard_route())
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app
