@@ -194,7 +194,7 @@ def create_repository(directory: Path) -> Path:
 @asynccontextmanager
 async def open_content_cluster() -> AsyncIterator[Cluster]:
     """Starts a cluster. Its content is not created yet."""
-    async with open_cluster(environment={"FOOTPLATE_MAX_TURNS": "8"}) as cluster:
+    async with open_cluster() as cluster:
         yield cluster
 
 
@@ -202,7 +202,7 @@ async def create_content(cluster: Cluster, *, report: bool = False) -> dict[str,
     """Creates all sessions and waits until each has its state. Returns their ids by title."""
     sessions = build_sessions()
     await cluster.model.install("content-helper", replies([text("`mean` fails for an empty list.")]))
-    repository = create_repository(cluster.directory / "data" / "projects")
+    repository = create_repository(cluster.directory / "data" / "projects" / "default")
     async with Client(cluster) as client:
         project_id = await _create_project(client, repository)
         toolset = {**TOOLSET, "ask_user": True}
@@ -234,7 +234,7 @@ async def create_content(cluster: Cluster, *, report: bool = False) -> dict[str,
 
 async def _create_project(client: Client, repository: Path) -> str:
     body: Any = await client.sdk.post(
-        "/v1/projects", body={"name": "website", "path": str(repository)}, cast_to=dict[str, Any]
+        "/v1/projects", body={"name": "website", "path": repository.name}, cast_to=dict[str, Any]
     )
     return str(body["id"])
 
