@@ -85,7 +85,11 @@ def _question() -> Step:
         {"label": "PostgreSQL 16", "description": "What production runs today."},
         {"label": "PostgreSQL 17", "description": "Incremental backups, and a faster vacuum."},
     ]
-    question = {"question": "Which database version should the schema target?", "header": "Database", "options": options}
+    question = {
+        "question": "Which database version should the schema target?",
+        "header": "Database",
+        "options": options,
+    }
     return tool("ask_user", {"questions": [question]})
 
 
@@ -99,7 +103,9 @@ def build_sessions() -> list[ContentSession]:
         ContentSession(
             title="Make the tests pass",
             prompt="Make the tests pass",
-            script=replies(*work, [text("All tests pass now. The median of an even count is the mean of both middles.")]),
+            script=replies(
+                *work, [text("All tests pass now. The median of an even count is the mean of both middles.")]
+            ),
             further_prompts=("Explain what was wrong in one sentence.",),
         ),
         ContentSession(
@@ -156,7 +162,11 @@ def build_sessions() -> list[ContentSession]:
                 [
                     tool(
                         "subagent",
-                        {"description": "Review stats.py", "prompt": "Review [[script:content-helper]]", "subagent_type": "helper"},
+                        {
+                            "description": "Review stats.py",
+                            "prompt": "Review [[script:content-helper]]",
+                            "subagent_type": "helper",
+                        },
                     )
                 ],
                 [text("The helper found one problem: `mean` fails for an empty list.")],
@@ -186,7 +196,11 @@ def create_repository(directory: Path) -> Path:
     (repository / "test_stats.py").write_text(_TESTS)
     (repository / "README.md").write_text("# Website\n\nStatistics for teh home page.\n")
     name = ("-c", "user.name=Content", "-c", "user.email=content@example.com")
-    for arguments in (("init", "-q", "-b", "main"), ("add", "."), (*name, "commit", "-qm", "Statistics with a failing test")):
+    for arguments in (
+        ("init", "-q", "-b", "main"),
+        ("add", "."),
+        (*name, "commit", "-qm", "Statistics with a failing test"),
+    ):
         subprocess.run(("git", "-C", str(repository), *arguments), check=True)
     return repository
 
