@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -278,16 +278,21 @@ async def _create_session(
 
 
 async def _serve() -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
     async with open_content_cluster() as cluster:
         print(f"FOOTPLATE_BASE_URL={cluster.base_urls[0]}\nFOOTPLATE_API_KEY={cluster.key}", flush=True)
         await create_content(cluster, report=True)
         print("The content is complete. Ctrl-C stops everything.", flush=True)
-        await stopped.wait()
+        await asyncio.Event().wait()
+
+
+async def _serve_until_signal() -> None:
+    serving = asyncio.create_task(_serve())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, serving.cancel)
+    with suppress(asyncio.CancelledError):
+        await serving
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    asyncio.run(_serve_until_signal())
