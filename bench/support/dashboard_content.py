@@ -104,7 +104,9 @@ def build_sessions() -> list[ContentSession]:
             title="Make the tests pass",
             prompt="Make the tests pass",
             script=replies(
-                *work, [text("All tests pass now. The median of an even count is the mean of both middles.")]
+                *work,
+                [text("All tests pass now. The median of an even count is the mean of both middles.")],
+                [text("It took one of two middle values.")],
             ),
             further_prompts=("Explain what was wrong in one sentence.",),
         ),
@@ -150,7 +152,9 @@ def build_sessions() -> list[ContentSession]:
         ContentSession(
             title="Plan the release",
             prompt="Write the release notes",
-            script=replies([text("Here are the release notes.")]),
+            script=replies(
+                [text("Here are the release notes.")], [text("Voici les notes de version.")], [text("They are sent.")]
+            ),
             further_prompts=("Translate them into French", "Send them to the mailing list"),
             is_paused=True,
             expected=frozenset({"paused", "queued", "completed"}),
