@@ -26,8 +26,11 @@ from footplate.domain.ports.api import EventPage, SessionFilter
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.batches import Batch, Job, JobState
+from footplate.domain.sessions.comments import Comment
 from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, DeploymentRun, RunFilter
 from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.inbox import InboxCounts, InboxItem, InboxQuery
+from footplate.domain.sessions.session_templates import StoredSessionTemplate
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
 from footplate.domain.sessions.turns import Session, TotalUsage, Turn
@@ -40,7 +43,19 @@ from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, triggers, webhooks
+from footplate.store.resources import (
+    comments,
+    deployments,
+    files,
+    inbox,
+    members,
+    policies,
+    policy_replay,
+    projects,
+    session_templates,
+    triggers,
+    webhooks,
+)
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -255,7 +270,44 @@ class ApiReads:
             filters["s.group_id"] = where.group_id
         if where.deployment_id is not None:
             filters["s.deployment_id"] = where.deployment_id
+        if where.is_pinned is not None:
+            pinned = "exists (select from session_pins n where n.session_id = s.id and n.principal = {})"
+            filters[pinned if where.is_pinned else f"not {pinned}"] = principal.id
         return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
+
+    async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        return await session_templates.find_pinned_sessions(self._database, principal, session_ids)
+
+    async def inbox(self, principal: Principal, query: InboxQuery) -> Sequence[InboxItem]:
+        return await inbox.read_page(self._database, self._objects, principal, query)
+
+    async def inbox_item(self, principal: Principal, item_id: str) -> InboxItem:
+        return await inbox.read_item(self._database, self._objects, principal, item_id)
+
+    async def inbox_counts(self, principal: Principal) -> InboxCounts:
+        return await inbox.count_items(self._database, principal)
+
+    async def comment(self, principal: Principal, session_id: str, comment_id: str) -> Comment:
+        return await comments.read_comment(self._database, principal, session_id, comment_id)
+
+    async def comments(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        limit: int,
+        after: tuple[datetime, str] | None,
+        is_sent: bool | None = None,
+    ) -> Sequence[Comment]:
+        return await comments.read_comments(
+            self._database, principal, session_id, limit=limit, after=after, is_sent=is_sent
+        )
+
+    async def session_template(self, principal: Principal, template_id: str) -> StoredSessionTemplate:
+        return await session_templates.read_template(self._database, principal, template_id)
+
+    async def session_templates(self, principal: Principal, page: Page) -> Sequence[StoredSessionTemplate]:
+        return await self._fetch_page(session_templates.load_template, "session_templates", principal, page)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         organisation = principal.organisation

@@ -35,6 +35,7 @@ _SELECTS: Final = {
     "batches": SQL["batch"].partition("\nwhere s.id")[0],
     "deployments": "select s.* from deployments s",
     "deployment_runs": SQL["deployment_run"].partition("\nwhere s.id")[0],
+    "session_templates": "select s.* from session_templates s",
     "triggers": "select s.* from triggers s",
     "trigger_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from trigger_deliveries d) s",
     "workspaces": "select s.* from workspaces s",

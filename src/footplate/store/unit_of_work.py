@@ -56,12 +56,15 @@ from footplate.store.log.session_ending import (
 from footplate.store.log.session_groups.batches import BatchUnitOfWork
 from footplate.store.object_store import Objects
 from footplate.store.resources import (
+    comments,
     deployment_runs,
     deployments,
     files,
+    inbox,
     members,
     policies,
     projects,
+    session_templates,
     triggers,
     webhooks,
 )
@@ -124,6 +127,9 @@ class UnitOfWork(
     BatchUnitOfWork,
     deployments.DeploymentUnitOfWork,
     triggers.TriggerUnitOfWork,
+    inbox.InboxUnitOfWork,
+    comments.CommentUnitOfWork,
+    session_templates.SessionTemplateUnitOfWork,
 ):
     def __init__(
         self,
@@ -363,6 +369,7 @@ class UnitOfWork(
         row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
         if row is None:
             raise await self._environment_error(principal, str(environment_id))
+        await self._connection.execute(SQL["fork_comments"], ids.new_id(ids.COMMENT), fork_id, session_id, origin.seq)
         notice = events.forked(session_id, origin.event_id, origin.seq)
         accepted = await append_notice(self._connection, principal, fork_id, notice)
         fork = replace(row_mapping.load_session(row), owner_name=principal.name)

@@ -218,6 +218,7 @@ class _Diffs:
     def __init__(self, log: DiffSnapshots, reader: DiffReader) -> None:
         self.find_diffs = log.find_diffs
         self.list_changes = reader.changes
+        self.quote_lines = reader.quote_lines
         self.stream_patch = reader.patch
 
 

@@ -45,6 +45,7 @@ from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionSt
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
 from .fake_deployments import DeploymentWorld, FakeDeploymentReads, FakeDeploymentUnit
 from .fake_files import FakeFileUnit, FileWorld
+from .fake_inbox import FakeInboxReads, FakeInboxUnit, InboxWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
@@ -85,6 +86,7 @@ class World:
     webhooks: WebhookWorld = field(default_factory=WebhookWorld)
     deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
     triggers: TriggerWorld = field(default_factory=TriggerWorld)
+    inbox: InboxWorld = field(default_factory=InboxWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -123,10 +125,17 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
 
 
 class FakeReads(
-    FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads, FakeDeploymentReads, FakeTriggerReads
+    FakeMemberReads,
+    FakeStepReads,
+    FakeBatchReads,
+    FakeWebhookReads,
+    FakeDeploymentReads,
+    FakeTriggerReads,
+    FakeInboxReads,
 ):
     def __init__(self, world: World) -> None:
         self.trigger_world = world.triggers
+        self.inbox_world = world.inbox
         self.webhook_world = world.webhooks
         self.step_world = world.steps
         self.batch_world = world.batches
@@ -271,6 +280,8 @@ class FakeReads(
             rows = [row for row in rows if row.status in where.statuses]
         if where.deployment_id is not None:
             rows = [row for row in rows if row.deployment_id == where.deployment_id]
+        if where.is_pinned is not None:
+            rows = [row for row in rows if ((principal.id, row.id) in self.inbox_world.pins) is where.is_pinned]
         return _page(rows, principal, page)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
@@ -315,6 +326,7 @@ class FakeUnit(
     FakeWebhookUnit,
     FakeDeploymentUnit,
     FakeTriggerUnit,
+    FakeInboxUnit,
 ):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
@@ -325,6 +337,7 @@ class FakeUnit(
         self.webhook_world = world.webhooks
         self.deployment_world = world.deployments
         self.trigger_world = world.triggers
+        self.inbox_world = world.inbox
         self._world = world
         self._files = world
         self._reads = FakeReads(world)

@@ -505,7 +505,17 @@ class FileListing(Listing[File]):
     ] = None
 
 
-class SessionListing(Listing[Session]):
+class ListedSession(Session):
+    is_pinned: Annotated[bool, Field(description="Whether you have pinned it.")]
+
+
+class SessionPin(ResponseModel):
+    type: Literal["session_pin"]
+    session_id: str
+    is_pinned: bool
+
+
+class SessionListing(Listing[ListedSession]):
     prev_page: str | None
 
 

@@ -29,6 +29,7 @@ from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptO
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
+from footplate.domain.sessions.comments import CommentReads, CommentUnit, LineRange
 from footplate.domain.sessions.deployments import (
     CheckContext,
     Deployment,
@@ -39,6 +40,8 @@ from footplate.domain.sessions.deployments import (
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
+from footplate.domain.sessions.inbox import InboxReads, InboxUnit
+from footplate.domain.sessions.session_templates import PinUnit, SessionTemplateReads, SessionTemplateUnit
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery, TriggerReads, TriggerUnit
 from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
@@ -143,6 +146,8 @@ class SessionFilter:
     parent_id: str | None = None
     group_id: str | None = None
     deployment_id: str | None = None
+    is_pinned: bool | None = None
+    """Whether the caller has pinned them. None: both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +252,9 @@ class Reads(
     WebhookReads,
     DeploymentReads,
     TriggerReads,
+    InboxReads,
+    CommentReads,
+    SessionTemplateReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -272,6 +280,9 @@ class Reads(
         """Return the usage of a session and of all sessions below it."""
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
+    async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the sessions that the principal has pinned."""
+
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""
 
@@ -295,6 +306,10 @@ class UnitOfWork(
     WebhookUnit,
     DeploymentUnit,
     TriggerUnit,
+    InboxUnit,
+    CommentUnit,
+    SessionTemplateUnit,
+    PinUnit,
     Protocol,
 ):
     """One transaction of the API."""
@@ -461,6 +476,9 @@ class Diffs(Protocol):
         """Return the diff of each tree, in the order of the session's projects."""
 
     async def list_changes(self, diff: TreeDiff) -> DiffSummary: ...
+
+    async def quote_lines(self, diff: TreeDiff, lines: LineRange) -> str:
+        """Return the text of lines that the diff shows. Raises `InvalidRequest` for others."""
 
     def stream_patch(
         self, diff: TreeDiff, state: ChangeState | None = None

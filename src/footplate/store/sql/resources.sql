@@ -147,6 +147,8 @@ with asks as (
     insert into feed_pending (organisation, session_id, seq, type, event_id)
     select s.organisation, s.id, h.seq, 'session.archived', 'sevt_' || replace(gen_random_uuid()::text, '-', '')
     from sessions s join session_heads h on h.session_id = s.id where s.id = $1 and s.archived_at is null
+), head as (
+    update session_heads set problem = null where session_id = $1 and problem is not null
 )
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
@@ -163,6 +165,8 @@ with a as (delete from steps where session_id = $1), b as (delete from turns whe
      g as (update audit set content = null where session = $1 and content is not null),
      i as (insert into hidden_deletions select id from sessions where id = $1 and visible_to <> 'organisation'),
      h as (delete from active_sessions where session_id = $1), l as (delete from shell_states where session_id = $1),
+     m as (delete from inbox_states where session_id = $1), n as (delete from merge_conflicts where session_id = $1),
+     o as (delete from session_comments where session_id = $1), p as (delete from session_pins where session_id = $1),
      j as (delete from files where session_id = $1 returning id, organisation),
      k as (insert into file_removals (file_id, organisation, due) select id, organisation, now() from j)
 delete from sessions where id = $1

@@ -22,7 +22,8 @@ MAX_EVENTS: Final = 1000
 MAX_INITIAL_EVENTS: Final = 50
 _CHANGE_TYPE: Final = (
     r"^(session\.(created|updated|deleted|error|status_[a-z]+)|agent\.(tool_use|mcp_tool_use|custom_tool_use)"
-    r"|user\.tool_confirmation|(step|question|batch|deployment|deployment_run)\.[a-z_.]+)$"
+    r"|user\.tool_confirmation|(step|question|batch|deployment|deployment_run)\.[a-z_.]+"
+    r"|(inbox|session_comment|session_template|session_pin)\.changed)$"
 )
 """The event types of the feed (`domain/sessions/feed.py`)."""
 

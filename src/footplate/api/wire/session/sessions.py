@@ -171,6 +171,7 @@ class ListSessions(Parameters):
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
     deployment_id: Annotated[Text | None, Field(description="Only the sessions of this deployment's runs.")] = None
+    pinned: Annotated[bool | None, Field(description="Only the sessions that you have pinned, or the others.")] = None
     memory_store_id: Unsupported = None
 
 
