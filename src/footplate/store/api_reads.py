@@ -30,7 +30,7 @@ from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, 
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
-from footplate.domain.sessions.turns import Session, TotalUsage, Turn
+from footplate.domain.sessions.turns import Session, SessionState, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
@@ -40,7 +40,17 @@ from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, triggers, webhooks
+from footplate.store.resources import (
+    deployments,
+    files,
+    members,
+    policies,
+    policy_replay,
+    projects,
+    session_states,
+    triggers,
+    webhooks,
+)
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -242,20 +252,14 @@ class ApiReads:
         return frozenset(row["id"] for row in rows)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
-        filters: dict[str, Any] = {}
-        if where.agent_id is not None:
-            filters["s.agent_id"] = where.agent_id
-        if where.agent_version is not None:
-            filters["s.agent_version"] = where.agent_version
-        if where.statuses:
-            filters["h.status"] = [str(status) for status in where.statuses]
-        if where.parent_id is not None:
-            filters["s.group_id in (select id from session_groups where parent_session_id = {})"] = where.parent_id
-        if where.group_id is not None:
-            filters["s.group_id"] = where.group_id
-        if where.deployment_id is not None:
-            filters["s.deployment_id"] = where.deployment_id
-        return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
+        return await self._fetch_page(
+            row_mapping.load_session, "sessions", principal, page, session_states.build_filters(where)
+        )
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        return await session_states.count_states(self._database, principal, page, where)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         organisation = principal.organisation

@@ -41,7 +41,16 @@ from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery, TriggerReads, TriggerUnit
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
+from footplate.domain.sessions.turns import (
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    SessionToWake,
+    TotalUsage,
+    Turn,
+    WhenBusy,
+)
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -143,6 +152,12 @@ class SessionFilter:
     parent_id: str | None = None
     group_id: str | None = None
     deployment_id: str | None = None
+    states: Sequence[SessionState] = ()
+    project_id: str | None = None
+    owner_id: str | None = None
+    harness: str | None = None
+    is_default_harness: bool = False
+    """Whether sessions whose agents name no harness run on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +287,11 @@ class Reads(
         """Return the usage of a session and of all sessions below it."""
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        """Return the number of sessions in each state. The limit and the position of the page do not matter."""
+
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""
 

@@ -171,6 +171,7 @@ update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
+    has_failed = case when $6 then has_turn_failed($4, $5) else has_failed end,
     (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or $9 or exists (
         select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
     ) and (h.playing or h.next_steps > 0) as more) work)
@@ -185,7 +186,7 @@ returning h.wake as more
 with head as (
     update session_heads h
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
-        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
+        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at), has_failed = has_turn_failed($5, $6),
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
             select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
         ) and (h.playing or h.next_steps > 0) as more) work)
