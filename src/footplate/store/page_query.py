@@ -78,7 +78,7 @@ def build_conditions(
     table: str, principal: Principal, page: Page, filters: Mapping[str, Any]
 ) -> tuple[list[str], list[Any]]:
     """Returns the conditions of all pages of a list, and their arguments. `$1` is the organisation. `filters`: a value
-    for each column, or for each condition that contains `{}`.
+    for each column, or for each condition that contains `{}`. None: a condition without a value.
     """
     args: list[Any] = [principal.organisation]
     where = ["s.organisation = $1"]
@@ -109,6 +109,9 @@ def build_conditions(
         if bound is not None:
             add(f"s.created_at {operator} {{}}", bound)
     for column, value in filters.items():
+        if value is None:
+            where.append(column)
+            continue
         equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
         add(column if "{}" in column else equals, value)
     return where, args

@@ -130,7 +130,7 @@ ACTIVITY_RULES: Final[Sequence[ActivityRule]] = (
     ),
     _rule(SessionState.RUNNING, ActivityState.WAITING_FOR_RESULT, has_open_turn=True),
     _rule(SessionState.QUEUED, ActivityState.PAUSED, is_paused=True, paused_by_group=True),
-    _rule(SessionState.FAILED, ActivityState.PAUSED, is_paused=True, paused_by_failure=True),
+    _rule(SessionState.FAILED, ActivityState.PAUSED, is_paused=True, paused_by_failure=True, has_failed=True),
     _rule(SessionState.PAUSED, ActivityState.PAUSED, is_paused=True),
     _rule(SessionState.FAILED, None, has_failed=True),
     _rule(SessionState.DONE, None),

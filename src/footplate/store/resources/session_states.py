@@ -4,7 +4,8 @@ The rules of `domain/sessions/activity.py` become one `case` over columns of the
 sessions are at rest, so a query for any other state starts from the sessions that are not, which have indexes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from footplate.domain.organisations.principals import Principal
@@ -40,7 +41,7 @@ FACT_CONDITIONS: Final = {
     "is_paused": "not h.playing",
     "paused_by_group": "h.pause_reason is not distinct from 'group'",
     "paused_by_failure": "h.pause_reason is not distinct from 'step_failed'",
-    "has_failed": "h.has_failed",
+    "has_failed": "s.has_failed",
 }
 """By fact of a rule. Facts that only distinguish activities of the same state have none."""
 
@@ -50,16 +51,16 @@ def _is_implied(rule: ActivityRule, following: ActivityRule) -> bool:
     return following.state is rule.state and following.facts.items() <= rule.facts.items()
 
 
-def build_state_expression() -> str:
-    """Returns the `case` whose value is the state of a session."""
+def build_case(values: Mapping[SessionState, str]) -> str:
+    """Returns the `case` whose value depends on the state of a session."""
     rules: list[ActivityRule] = []
     for rule in reversed(ACTIVITY_RULES):
         if not rules or not _is_implied(rule, rules[0]):
             rules.insert(0, rule)
     *conditional, last = rules
     assert not last.facts
-    branches = [f"when {_all_of(rule)} then '{rule.state}'" for rule in conditional]
-    return f"case {' '.join(branches)} else '{last.state}' end"
+    branches = [f"when {_all_of(rule)} then {values[rule.state]}" for rule in conditional]
+    return f"case {' '.join(branches)} else {values[last.state]} end"
 
 
 def _all_of(rule: ActivityRule) -> str:
@@ -68,28 +69,32 @@ def _all_of(rule: ActivityRule) -> str:
     )
 
 
-STATE: Final = build_state_expression()
+STATE: Final = build_case({state: f"'{state}'" for state in SessionState})
 _ACTIVE: Final = "select session_id from active_sessions where organisation = $1"
 _OPEN: Final = "select session_id from open_turns where organisation = $1"
 _WAITING: Final = "select session_id from session_heads where organisation = $1 and waits_for is not null"
 _PAUSED: Final = "select session_id from session_heads where organisation = $1 and not playing"
-_FAILED: Final = "select session_id from session_heads where organisation = $1 and has_failed"
 _SOURCES: Final = {
     SessionState.RUNNING: (_ACTIVE, _OPEN),
     SessionState.NEEDS_YOU: (_OPEN,),
     SessionState.QUEUED: (_ACTIVE, _OPEN, _WAITING, _PAUSED),
     SessionState.PAUSED: (_PAUSED,),
-    SessionState.FAILED: (_PAUSED, _FAILED),
 }
-"""The sessions that can be in a state, by index. Every session can be done."""
+"""The sessions that can be in a state, by index. All others are at rest: they have failed or are done."""
+_RESTING: Final = {SessionState.FAILED: "s.has_failed", SessionState.DONE: "not s.has_failed"}
+"""True for each session of the state, and for others."""
 
 
 def build_state_condition(states: Sequence[SessionState]) -> str:
-    """Returns the condition that a session is in one of the states. It has one argument: their names."""
-    condition = f"{STATE} = any({{}})"
-    if SessionState.DONE in states:
-        return condition
-    return f"s.id in ({_union(states)}) and {condition}"
+    """Returns the condition that a session is in one of the states. Its `case` is a boolean, which the planner expects
+    to be true for half of the sessions. It would expect an equation to be true for almost none, and read them all.
+    """
+    condition = build_case({state: "true" if state in states else "false" for state in SessionState})
+    if {*states} <= {*_SOURCES}:
+        return f"s.id in ({_union(states)}) and {condition}"
+    if len(states) == 1:
+        return f"{_RESTING[states[0]]} and {condition}"
+    return condition
 
 
 def _union(states: Sequence[SessionState]) -> str:
@@ -115,34 +120,37 @@ def build_filters(where: SessionFilter) -> dict[str, Any]:
     if where.statuses:
         filters["h.status"] = [str(status) for status in where.statuses]
     if where.states:
-        filters[build_state_condition(where.states)] = [str(state) for state in where.states]
+        filters[build_state_condition(where.states)] = None
     return filters
 
 
 async def count_states(
     database: Database, principal: Principal, page: Page, where: SessionFilter
 ) -> dict[SessionState, int]:
-    """Counts the sessions that the principal can see, by state. Those that are done are all but the others."""
-    conditions, arguments = build_conditions("sessions", principal, page, build_filters(where))
+    """Counts the sessions that the principal can see, by state. All are counted from an index as if they were at rest,
+    and only those that may have work are read.
+    """
+    wanted = {*(where.states or SessionState)}
+    conditions, arguments = build_conditions("sessions", principal, page, build_filters(replace(where, states=())))
     condition = " and ".join(conditions)
     joined = "sessions s join session_heads h on h.session_id = s.id"
-    source = joined if where.statuses or where.states else "sessions s"
     sql = (
-        f"select state, count(*) from (select {STATE} as state from {joined} where {condition}"  # noqa: S608
-        f" and s.id in ({_union([*_SOURCES])})) found where state <> '{SessionState.DONE}' group by state"
-        f" union all select null, count(*) from {source} where {condition}"
+        f"select state, has_failed, count(*) from (select {STATE} as state, s.has_failed from {joined}"  # noqa: S608
+        f" where {condition} and s.id in ({_union([*_SOURCES])})) busy group by 1, 2 union all"
+        f" select null, s.has_failed, count(*) from {joined if where.statuses else 'sessions s'} where {condition}"
+        " group by 2"
     )
     async with database.connection() as connection:
         rows = await connection.fetch(sql, *arguments)
     counts = dict.fromkeys(SessionState, 0)
-    total = 0
     for row in rows:
+        at_rest = SessionState.FAILED if row["has_failed"] else SessionState.DONE
         if row["state"] is None:
-            total = row["count"]
+            counts[at_rest] += row["count"]
         else:
-            counts[SessionState(row["state"])] = row["count"]
-    counts[SessionState.DONE] = total - sum(counts.values())
-    return counts
+            counts[at_rest] -= row["count"]
+            counts[SessionState(row["state"])] += row["count"]
+    return {state: count if state in wanted else 0 for state, count in counts.items()}
 
 
 async def count_activities(database: Database) -> dict[ActivityState, int]:

@@ -25,10 +25,11 @@ with asks as (
 ), head as (
     update session_heads
     set status = 'terminated', turn_id = null, holder = null, wake = false, wake_at = null, waits_for = null, deferred = null,
-        end_request = null, next_steps = 0, has_failed = $2 in ('failed', 'expired'), epoch = epoch + case when $6 then 1 else 0 end
+        end_request = null, next_steps = 0, epoch = epoch + case when $6 then 1 else 0 end
     where session_id = $1
 )
-update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now()
+update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now(),
+    has_failed = $2 in ('failed', 'expired')
 where id = $1 and organisation = $5
 
 -- name: finished_work

@@ -166,12 +166,14 @@ with turn as (
     update steps set state = $8 where $6 and session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed
+    from turn where $6 and id = $1 and has_failed <> has_turn_failed($4, $5)
 )
 update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
-    has_failed = case when $6 then has_turn_failed($4, $5) else has_failed end,
     (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or $9 or exists (
         select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
     ) and (h.playing or h.next_steps > 0) as more) work)
@@ -186,7 +188,7 @@ returning h.wake as more
 with head as (
     update session_heads h
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
-        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at), has_failed = has_turn_failed($5, $6),
+        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
             select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
         ) and (h.playing or h.next_steps > 0) as more) work)
@@ -199,6 +201,8 @@ with head as (
     update steps set state = $12 where session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed from head where id = $1 and has_failed <> has_turn_failed($5, $6)
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, body, object_key, processed_at, entries)
     select $1, head.seq - cardinality($7::text[]) + n, $2, $4, event_id, type, body::json, nullif(object_key, ''), now(),
