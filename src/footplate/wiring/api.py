@@ -28,11 +28,11 @@ from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
-from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.session_states import count_activities
 from footplate.store.resources.terminal_recordings import StoredTerminalRecordings
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
