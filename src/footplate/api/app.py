@@ -15,6 +15,7 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
+    browser_sessions,
     dashboard,
     environments,
     feed,
@@ -22,8 +23,10 @@ from footplate.api.routes import (
     health,
     inbox,
     limits,
+    me,
     members,
     models,
+    oidc,
     policies,
     projects,
     questions,
@@ -108,12 +111,16 @@ def create_app(services: ApiServices) -> FastAPI:
             models,
             feed,
             webhooks,
+            me,
+            browser_sessions,
+            oidc,
         ),
         health,
         unsupported,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
+    app.router.routes.extend(browser_sessions.open_router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
     app.router.routes.append(dashboard.create_dashboard_route())

@@ -47,6 +47,7 @@ def describe_request(
     media_type: str = "application/json",
     description: str | None = None,
     query: type[Parameters] | None = None,
+    needs_key: bool = True,
 ) -> RequestDescription:
     operation: dict[str, Any] = {}
     if body is not None:
@@ -61,6 +62,8 @@ def describe_request(
             {"name": name, "in": "query", "required": False, "schema": _inline_references(parameter, definitions)}
             for name, parameter in schema["properties"].items()
         ]
+    if not needs_key:
+        operation.update(NO_AUTHENTICATION)
     return RequestDescription(body, operation)
 
 

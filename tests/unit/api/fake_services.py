@@ -737,13 +737,14 @@ class FakeRecordings:
 class FakeKeys:
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.known = {**KEYS}
 
     async def authenticate(self, secret: str) -> Principal:
         if self.failure is not None:
             raise self.failure
-        if secret not in KEYS:
+        if secret not in self.known:
             raise Unauthenticated("This API key is not known.")
-        return KEYS[secret]
+        return self.known[secret]
 
 
 @dataclass

@@ -297,6 +297,7 @@ class Reads(
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
     async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
         """Return those of the sessions that the principal has pinned."""
+
     async def count_sessions(
         self, principal: Principal, page: Page, where: SessionFilter
     ) -> Mapping[SessionState, int]:

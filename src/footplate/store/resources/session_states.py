@@ -134,7 +134,9 @@ async def count_states(
     and only those that may have work are read.
     """
     wanted = {*(where.states or SessionState)}
-    conditions, arguments = build_conditions("sessions", principal, page, build_filters(replace(where, states=())))
+    conditions, arguments = build_conditions(
+        "sessions", principal, page, build_filters(principal, replace(where, states=()))
+    )
     condition = " and ".join(conditions)
     joined = "sessions s join session_heads h on h.session_id = s.id"
     sql = (
