@@ -253,7 +253,7 @@ class ApiReads:
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
         return await self._fetch_page(
-            row_mapping.load_session, "sessions", principal, page, session_states.build_filters(where)
+            row_mapping.load_session, "sessions", principal, page, session_states.build_filters(principal, where)
         )
 
     async def count_sessions(

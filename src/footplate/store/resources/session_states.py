@@ -15,6 +15,7 @@ from footplate.domain.sessions.activity import ACTIVITY_RULES, COUNTED_STATES, A
 from footplate.domain.sessions.turns import ActivityState, SessionState
 from footplate.store.database import Database
 from footplate.store.page_query import build_conditions
+from footplate.store.resources.session_search import build_search_filter
 from footplate.store.row_mapping import load_activity
 
 _LIVE: Final = "w.lease_until > now()"
@@ -101,7 +102,7 @@ def _union(states: Sequence[SessionState]) -> str:
     return " union all ".join(dict.fromkeys(source for state in states for source in _SOURCES[state]))
 
 
-def build_filters(where: SessionFilter) -> dict[str, Any]:
+def build_filters(principal: Principal, where: SessionFilter) -> dict[str, Any]:
     """Returns the filters of `build_page_query`."""
     filters: dict[str, Any] = {
         column: value
@@ -120,7 +121,9 @@ def build_filters(where: SessionFilter) -> dict[str, Any]:
     if where.statuses:
         filters["h.status"] = [str(status) for status in where.statuses]
     if where.states:
-        filters[build_state_condition(where.states)] = None
+        filters[build_state_condition(where.states)] = ()
+    if where.terms is not None:
+        filters |= build_search_filter(principal.organisation, where.terms)
     return filters
 
 
@@ -131,7 +134,9 @@ async def count_states(
     and only those that may have work are read.
     """
     wanted = {*(where.states or SessionState)}
-    conditions, arguments = build_conditions("sessions", principal, page, build_filters(replace(where, states=())))
+    conditions, arguments = build_conditions(
+        "sessions", principal, page, build_filters(principal, replace(where, states=()))
+    )
     condition = " and ".join(conditions)
     joined = "sessions s join session_heads h on h.session_id = s.id"
     sql = (
