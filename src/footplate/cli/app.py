@@ -13,11 +13,13 @@ from footplate.cli.commands import (
     approvals,
     audit,
     batches,
+    comments,
     config,
     delivery,
     diff,
     events,
     files,
+    inbox,
     limits,
     members,
     models,
@@ -28,6 +30,7 @@ from footplate.cli.commands import (
     server_operations,
     sessions,
     steps,
+    templates,
     terminals,
     transcripts,
     triggers,
@@ -101,6 +104,10 @@ app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(appro
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)
 app.command(rich_help_panel=SESSIONS, short_help="List the questions that agents ask.")(questions.questions)
 app.command(rich_help_panel=SESSIONS, short_help="Answer a question of an agent.")(questions.answer)
+app.add_typer(inbox.inbox, name="inbox", rich_help_panel=SESSIONS)
+app.add_typer(comments.comments, name="comments", rich_help_panel=SESSIONS)
+app.command(rich_help_panel=SESSIONS, short_help="Pin sessions for yourself.")(inbox.pin)
+app.command(rich_help_panel=SESSIONS)(inbox.unpin)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)
@@ -108,6 +115,7 @@ app.command(rich_help_panel=RESOURCES, short_help="List the models that agents c
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
+app.add_typer(templates.templates, name="templates", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start all services on this machine. Ctrl-C stops them.")(
     server_operations.dev
 )

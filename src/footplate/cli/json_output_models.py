@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from footplate.client.approvals import DeletedComment, DismissedItem, InboxItem, SentComments, SessionComment
 from footplate.client.batches import Batch, BatchJob, JobResult
 from footplate.client.response_models import (
     Agent,
@@ -38,6 +39,8 @@ from footplate.client.response_models import (
     Project,
     Question,
     Session,
+    SessionPin,
+    SessionTemplate,
     Team,
     Turn,
     Usage,
@@ -444,6 +447,15 @@ SCHEMAS: Final[dict[str, Any]] = {
     "approvals": list[Approval] | ErrorAnswer,
     "questions": list[Question] | ErrorAnswer,
     "question": Question | ErrorAnswer,
+    "inbox": list[InboxItem] | ErrorAnswer,
+    "inbox-dismissed": list[DismissedItem] | ErrorAnswer,
+    "pins": list[SessionPin] | ErrorAnswer,
+    "comments": list[SessionComment] | ErrorAnswer,
+    "comment": SessionComment | ErrorAnswer,
+    "comments-sent": SentComments | ErrorAnswer,
+    "comments-deleted": list[DeletedComment] | ErrorAnswer,
+    "templates": list[SessionTemplate] | ErrorAnswer,
+    "template": SessionTemplate | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "policy": Policy | ErrorAnswer,

@@ -4,7 +4,7 @@ from typing import Self
 
 import httpx2
 
-from footplate.client.approvals import Approvals, Questions
+from footplate.client.approvals import Approvals, Comments, Inbox, Questions
 from footplate.client.audit import Audit, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
@@ -19,6 +19,7 @@ from footplate.client.resources import (
     Models,
     Projects,
     Sessions,
+    SessionTemplates,
     Turns,
     Workspaces,
 )
@@ -63,6 +64,9 @@ class AsyncFootplate:
         self.deployment_runs = DeploymentRuns(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
+        self.inbox = Inbox(self._transport)
+        self.comments = Comments(self._transport)
+        self.session_templates = SessionTemplates(self._transport)
         self.audit = Audit(self._transport)
         self.usage = UsageReports(self._transport)
         self.limits = Limits(self._transport)

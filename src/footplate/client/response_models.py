@@ -436,6 +436,25 @@ class SessionEnd(ResponseModel):
     ended_at: datetime
 
 
+class SessionPin(ResponseModel):
+    session_id: str
+    is_pinned: bool
+
+
+class SessionTemplate(ResponseModel):
+    """A template for new sessions."""
+
+    id: str
+    name: str
+    description: str | None = None
+    session: dict[str, Any]
+    """The body of the request that creates a session."""
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
 class Session(ResponseModel):
     id: str
     agent: AgentDefinition
@@ -455,6 +474,8 @@ class Session(ResponseModel):
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
+    is_pinned: bool | None = None
+    """Whether the caller has pinned it. Only in lists."""
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
     project_ids: list[str] = []

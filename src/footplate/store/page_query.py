@@ -81,7 +81,8 @@ def build_conditions(
     table: str, principal: Principal, page: Page, filters: Mapping[str, Any]
 ) -> tuple[list[str], list[Any]]:
     """Returns the conditions of all pages of a list, and their arguments. `$1` is the organisation. `filters`: a value
-    for each column, or for each condition that contains `{}`. None: a condition without a value.
+    for each column, or for each condition that contains `{}`. A tuple: a value for each `{}` of the
+    condition, which may have none.
     """
     args: list[Any] = [principal.organisation]
     where = ["s.organisation = $1"]
@@ -112,11 +113,11 @@ def build_conditions(
         if bound is not None:
             add(f"s.created_at {operator} {{}}", bound)
     for column, value in filters.items():
-        if value is None:
-            where.append(column)
-            continue
-        equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
-        add(column if "{}" in column else equals, value)
+        if isinstance(value, tuple):
+            add(column, *value)
+        else:
+            equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
+            add(column if "{}" in column else equals, value)
     return where, args
 
 

@@ -97,6 +97,7 @@ def ls(
     activities: Sequence[str],
     include_archived: bool,
     children_of: str | None,
+    pinned: bool,
     quiet: bool,
     as_json: bool,
     profile: str | None,
@@ -107,7 +108,11 @@ def ls(
         page_size = 100 if activities else min(limit, 100)
         parent_id = children_of and await session_start.resolve_session_id(client, children_of)
         pages = client.sessions.list(
-            limit=page_size, statuses=statuses, include_archived=include_archived, parent_id=parent_id
+            limit=page_size,
+            statuses=statuses,
+            include_archived=include_archived,
+            parent_id=parent_id,
+            pinned=pinned or None,
         )
         found: list[Session] = []
         seen = 0

@@ -197,6 +197,7 @@ def ls(
     children_of: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Only the sessions that this one has started.")
     ] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only the sessions that you have pinned.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -210,6 +211,7 @@ def ls(
         activities=activity or [],
         include_archived=include_archived,
         children_of=children_of,
+        pinned=pinned,
         quiet=quiet,
         as_json=as_json,
         profile=profile,

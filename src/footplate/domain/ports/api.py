@@ -54,6 +54,7 @@ from footplate.domain.sessions.turns import (
     Turn,
     WhenBusy,
 )
+from footplate.domain.text.search_words import SearchTerm
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -163,6 +164,8 @@ class SessionFilter:
     harness: str | None = None
     is_default_harness: bool = False
     """Whether sessions whose agents name no harness run on it."""
+    terms: Sequence[SearchTerm] | None = None
+    """What the sessions must contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

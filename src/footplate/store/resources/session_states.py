@@ -15,6 +15,7 @@ from footplate.domain.sessions.activity import ACTIVITY_RULES, COUNTED_STATES, A
 from footplate.domain.sessions.turns import ActivityState, SessionState
 from footplate.store.database import Database
 from footplate.store.page_query import build_conditions
+from footplate.store.resources.session_search import build_search_filter
 from footplate.store.row_mapping import load_activity
 
 _LIVE: Final = "w.lease_until > now()"
@@ -123,7 +124,9 @@ def build_filters(principal: Principal, where: SessionFilter) -> dict[str, Any]:
     if where.statuses:
         filters["h.status"] = [str(status) for status in where.statuses]
     if where.states:
-        filters[build_state_condition(where.states)] = None
+        filters[build_state_condition(where.states)] = ()
+    if where.terms is not None:
+        filters |= build_search_filter(principal.organisation, where.terms)
     return filters
 
 

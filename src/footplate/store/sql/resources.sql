@@ -144,6 +144,8 @@ where id = $1
 -- Pending approvals of the session are closed, because it accepts no more decisions. The feed reports the first archiving.
 with asks as (
     update approvals set closed_at = now() where session_id = $1 and closed_at is null
+), words as (
+    delete from search_documents where session_id = $1
 ), added as (
     insert into feed_pending (organisation, session_id, seq, type, event_id)
     select s.organisation, s.id, h.seq, 'session.archived', 'sevt_' || replace(gen_random_uuid()::text, '-', '')

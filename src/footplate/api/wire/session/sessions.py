@@ -48,6 +48,7 @@ from footplate.domain.ports.api import SessionFilter
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Session, SessionState, SessionStatus, TotalUsage
+from footplate.domain.text.search_words import parse_search
 
 _MICRO_PER_CENT: Final = 10_000
 
@@ -180,6 +181,14 @@ class SessionParameters(Parameters):
     project_id: Annotated[Text | None, Field(description="Only sessions that work on this project.")] = None
     owner_id: Annotated[Text | None, Field(description="Only sessions of this member.")] = None
     harness: Annotated[Text | None, Field(description="Only sessions whose agent runs on this harness.")] = None
+    q: Annotated[
+        Text | None,
+        StringConstraints(max_length=500),
+        Field(
+            description="Only sessions whose title, messages or paths of written files contain all these words. "
+            'Words in `"` must be complete and in one place; of others, the beginning is enough.'
+        ),
+    ] = None
     memory_store_id: Unsupported = None
 
     def to_filter(self, *, default_harness: str | None) -> SessionFilter:
@@ -195,6 +204,7 @@ class SessionParameters(Parameters):
             project_id=self.project_id,
             owner_id=self.owner_id,
             harness=self.harness,
+            terms=None if self.q is None else parse_search(self.q),
             is_default_harness=self.harness is not None and self.harness == default_harness,
         )
 
