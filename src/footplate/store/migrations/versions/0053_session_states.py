@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0053"
-down_revision = "0047"
+down_revision = "0051"
 
 
 def upgrade() -> None:
