@@ -48,6 +48,8 @@ _FIX: Final = (
     "sed -i 's|    return ordered.middle.|    if len(ordered) % 2:\\n        return ordered[middle]\\n"
     "    return (ordered[middle - 1] + ordered[middle]) / 2|' stats.py"
 )
+_BENCHMARK: Final = "for i in $(seq 3600); do echo run $i; sleep 1; done"
+_BENCHMARK_RUNS: Final = 60
 _MARKDOWN: Final = """The median of an even count is **wrong**: it returns the upper of the two middle values.
 
 | input | expected | actual |
@@ -140,7 +142,10 @@ def build_sessions() -> list[ContentSession]:
         ContentSession(
             title="Run the long benchmark",
             prompt="Run the benchmark and report the figures",
-            script=replies([text("This takes a while."), _bash("for i in $(seq 3600); do echo run $i; sleep 1; done")]),
+            # A command may run for two minutes; the model then starts it again.
+            script=replies(
+                [text("This takes a while."), _bash(_BENCHMARK)], *([_bash(_BENCHMARK)] for _ in range(_BENCHMARK_RUNS))
+            ),
             expected=frozenset({"running"}),
         ),
         ContentSession(
