@@ -109,6 +109,10 @@ web-test:
 web-build:
     {{ python }} web/npm.py run --silent build
 
+# All browser tests of the dashboard. CI runs those that are marked `smoke`.
+web-browser *options: web-types web-build
+    {{ python }} -m pytest tests/browser {{ options }}
+
 # The dashboard with hot reload, in front of FOOTPLATE_BASE_URL; signed in with FOOTPLATE_API_KEY if it is set.
 web-dev: web-types
     {{ python }} web/npm.py run dev

@@ -19,11 +19,15 @@ const TITLES: Record<ActionDefinition["scope"], string> = {
 
 export default function ShortcutMap({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
   const actions = listActions().filter((action) => action.shortcut !== undefined);
+  // Browser tests read it: each action needs one.
+  const ids = listActions()
+    .map((action) => action.id)
+    .join(" ");
   const scopes = Object.keys(TITLES) as ActionDefinition["scope"][];
   return (
     <Dialog open={open} onOpenChange={onOpenChange}>
       <DialogContent title="Keyboard shortcuts" className="w-[48rem]">
-        <div className="columns-1 gap-8 pb-2 md:columns-2">
+        <div data-actions={ids} className="columns-1 gap-8 pb-2 md:columns-2">
           {scopes.map((scope) => {
             const own = actions.filter((action) => action.scope === scope);
             return own.length === 0 ? null : (
