@@ -37,7 +37,7 @@ const frameRoute = createRoute({
   id: "frame",
   beforeLoad: async ({ location }) => {
     try {
-      return { me: await queryClient.ensureQueryData(meQuery) };
+      return { me: await queryClient.query({ ...meQuery, staleTime: "static" }) };
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
         throw redirect({ to: "/sign-in", search: { return_to: safeReturnPath(location.href) } });

@@ -101,7 +101,7 @@ class Workplace:
         await context.add_init_script(_REPORT_VIOLATIONS)
         await context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = await context.new_page()
-        page.on("console", self._note_message)
+        page.on("console", lambda message: self._note_message(message))  # noqa: PLW0108 - playwright sets attributes on it
         page.on("pageerror", lambda error: self._note(f"exception: {error}"))
         return DashboardWindow(page=page, context=context, base_url=self.cluster.base_urls[0])
 

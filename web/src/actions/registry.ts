@@ -14,6 +14,8 @@ export interface ActionDefinition {
   keywords?: readonly string[];
   /** Not in the palette, such as moving the selection. */
   isHidden?: boolean;
+  /** Whether it runs again and again while its key is held, such as moving the selection. */
+  canRepeat?: boolean;
 }
 
 const definitions = new Map<string, ActionDefinition>();

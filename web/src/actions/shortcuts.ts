@@ -96,7 +96,8 @@ export class ShortcutHandler {
     const action = find(available, sequence.join(" ")) ?? (sequence.length > 1 ? find(available, key) : undefined);
     if (action !== undefined) {
       this.#pressed = [];
-      return runAction(action.id);
+      // A key that is held must not allow one call after the other.
+      return event.repeat && action.canRepeat !== true ? true : runAction(action.id);
     }
     const starts = (text: string): boolean => available.some((one) => one.shortcut?.startsWith(`${text} `));
     this.#pressed = starts(sequence.join(" ")) ? sequence : starts(key) ? [key] : [];

@@ -1,18 +1,7 @@
 // Types of routes that the generated schema does not contain. When a route is in the schema, use the schema's type.
 import type { components } from "./schema";
 
-export interface Principal {
-  type: "principal";
-  id: string;
-  kind: string;
-  name: string;
-  email?: string | null;
-  role: string;
-  organisation_id: string;
-  teams: { id: string; name: string }[];
-  csrf_token: string | null;
-  expires_at: string | null;
-}
+export type Principal = components["schemas"]["PrincipalResponse"];
 
 export interface SignInMethods {
   type: "sign_in_methods";
@@ -28,28 +17,7 @@ export interface Listing<T> {
 export type InboxKind = "approval" | "question" | "failure" | "merge_conflict";
 export type InboxView = "needs_you" | "mine" | "snoozed";
 
-export interface InboxItem {
-  type: "inbox_item";
-  id: string;
-  kind: InboxKind;
-  session: {
-    id: string;
-    title: string | null;
-    project_id: string | null;
-    agent_name: string | null;
-    parent_session_id: string | null;
-  };
-  thread_id: string | null;
-  turn_number: number | null;
-  title: string;
-  created_at: string;
-  assignee: { id: string; name: string } | null;
-  snoozed_until: string | null;
-  approval: components["schemas"]["Approval"] | null;
-  question: components["schemas"]["Question"] | null;
-  failure: { code: string; title: string; message: string; turn_id: string | null } | null;
-  merge_conflict: { branch: string; files: string[] } | null;
-}
+export type InboxItem = components["schemas"]["InboxItemResponse"];
 
 export interface InboxCounts {
   needs_you: number;

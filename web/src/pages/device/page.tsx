@@ -1,7 +1,7 @@
 // Confirms `footplate login` on another device: the caller compares the code and approves or denies it.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { type SubmitEvent, useState } from "react";
 
 import { request } from "@/api/client";
 import { Button } from "@/design/components/button";
@@ -30,7 +30,7 @@ export default function DevicePage() {
 function CodeForm() {
   const navigate = route.useNavigate();
   const [code, setCode] = useState("");
-  function submit(event: FormEvent): void {
+  function submit(event: SubmitEvent): void {
     event.preventDefault();
     void navigate({ search: { user_code: code.trim() } });
   }

@@ -1,7 +1,7 @@
 // Sign-in: with the organisation's provider, an API key, or the one-time link of `footplate dev`.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type SubmitEvent, useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { ApiError } from "@/api/errors";
 import { signIn, signInMethodsQuery } from "@/api/queries/me";
@@ -31,7 +31,7 @@ export default function SignInPage() {
   }, []);
 
   const hasUsedCode = useRef(false);
-  const useCode = useEffectEvent((once: string) => {
+  const takeCode = useEffectEvent((once: string) => {
     if (!hasUsedCode.current) {
       hasUsedCode.current = true;
       // The code works once, but an address that stays in the history should not have it.
@@ -41,11 +41,11 @@ export default function SignInPage() {
   });
   useEffect(() => {
     if (code !== undefined) {
-      useCode(code);
+      takeCode(code);
     }
   }, [code]);
 
-  function submit(event: FormEvent): void {
+  function submit(event: SubmitEvent): void {
     event.preventDefault();
     login.mutate({ api_key: key.trim() });
   }
