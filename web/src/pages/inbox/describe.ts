@@ -82,6 +82,15 @@ export function countHidden(value: unknown): number {
   return 0;
 }
 
+/** What the list shows of an item: the command, the question, or what went wrong. */
+export function describeItem(item: InboxItem): string {
+  const command = item.approval?.input?.["command"];
+  if (typeof command === "string") {
+    return command;
+  }
+  return item.failure?.message ?? item.title;
+}
+
 /** Whether everything that would run is here, so that a person can decide. */
 export function isWhole(approval: Approval): boolean {
   return approval.input !== null && approval.display?.whole !== false;

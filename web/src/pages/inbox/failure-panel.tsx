@@ -64,7 +64,8 @@ export function FailurePanel({ item, canOperate, decisions }: Props) {
           </section>
         )}
         <p className="flex items-center gap-1 text-sm text-muted">
-          ID of the {failure === null ? "conflict" : "turn"} <CopyButton text={item.id} label="the ID" showText />
+          <span className="shrink-0">{failure === null ? "Conflict" : "Turn"}</span>{" "}
+          <CopyButton text={item.id} label="the ID" showText />
         </p>
       </div>
       <Footer hint={canOperate ? null : "You can see this item. Your role does not permit to continue the session."}>

@@ -6,7 +6,7 @@ import type { InboxItem } from "@/api/contract";
 import { Time } from "@/design/components/time";
 import { SafeText } from "@/design/text/text";
 import { cn } from "@/design/classes";
-import { KINDS } from "./describe";
+import { describeItem, KINDS } from "./describe";
 
 interface Props {
   items: readonly InboxItem[];
@@ -54,7 +54,12 @@ function ItemRow({ item, isSelected }: { item: InboxItem; isSelected: boolean })
       <Icon aria-hidden className={cn("mt-0.5 size-4 shrink-0", color)} />
       <span className="min-w-0 flex-1">
         <span className="sr-only">{title}: </span>
-        <SafeText className="block truncate font-medium">{item.title}</SafeText>
+        <SafeText
+          limit={300}
+          className={cn("block truncate", item.kind === "approval" ? "font-mono text-sm" : "font-medium")}
+        >
+          {describeItem(item)}
+        </SafeText>
         <span className="flex gap-2 text-sm text-muted">
           <SafeText className="min-w-0 truncate">{item.session.title ?? "Untitled"}</SafeText>
           <span className="ml-auto flex shrink-0 gap-2">

@@ -54,7 +54,10 @@ export default function InboxPage() {
   }
   function show(change: { view?: InboxView; kind?: InboxKind | undefined; project_id?: string | undefined }): void {
     const next = { view, kind, project_id, ...change };
-    void navigate({ to: "/inbox", search: compact({ ...next, view: next.view === "needs_you" ? undefined : next.view }) });
+    void navigate({
+      to: "/inbox",
+      search: compact({ ...next, view: next.view === "needs_you" ? undefined : next.view }),
+    });
   }
   function move(step: number): void {
     const index = items.findIndex((item) => item.id === selected?.id);

@@ -53,7 +53,7 @@ function Command({ text }: { text: string }) {
       tabIndex={0}
       role="region"
       aria-label="Command"
-      className={cn(BOX, "flex gap-2 p-3 break-all whitespace-pre-wrap")}
+      className={cn(BOX, "flex gap-2 p-3 whitespace-pre-wrap [overflow-wrap:anywhere]")}
     >
       <span aria-hidden className="text-faint select-none">
         $
