@@ -11,6 +11,7 @@ beforeAll(() => {
     { id: "global.test-palette", title: "Open the palette", scope: "global", shortcut: "mod+k" },
     { id: "global.test-down", title: "Scroll", scope: "global", shortcut: "j" },
     { id: "inbox.test-down", title: "Next item", scope: "inbox", shortcut: "j" },
+    { id: "inbox.test-up", title: "Previous item", scope: "inbox", shortcut: "u", canRepeat: true },
     { id: "inbox.test-item", title: "Mark item", scope: "inbox", shortcut: "i" },
   ]);
 });
@@ -82,5 +83,18 @@ describe("ShortcutHandler", () => {
     document.body.append(dialog);
     expect(press(shortcuts, "j")).toBe(false);
     expect([down.mock.calls.length, palette.mock.calls.length]).toEqual([0, 1]);
+    dialog.dataset["toast"] = "";
+    expect(press(shortcuts, "j")).toBe(true);
+  });
+
+  it("runs an action once while its key is held, unless it may repeat", () => {
+    const down = offer("global.test-down");
+    const up = offer("inbox.test-up");
+    const shortcuts = new ShortcutHandler();
+    for (const repeat of [false, true, true]) {
+      press(shortcuts, "j", { repeat });
+      press(shortcuts, "u", { repeat });
+    }
+    expect([down.mock.calls.length, up.mock.calls.length]).toEqual([1, 3]);
   });
 });

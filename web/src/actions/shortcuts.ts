@@ -1,6 +1,7 @@
 // Runs actions by their keys: single keys, keys one after the other, and keys with modifiers.
 import { type ActionDefinition, isAvailable, listActions, runAction } from "./registry";
 
+const KEY_OWNERS = "[role=dialog]:not([data-toast]), [role=menu], [role=listbox]";
 /** Between the keys of a sequence. */
 const SEQUENCE_MS = 1000;
 const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
@@ -83,8 +84,8 @@ export class ShortcutHandler {
     if (isTyping(event.target) && !hasModifier) {
       return false;
     }
-    // In a dialog or a menu, plain keys belong to it.
-    if (!hasModifier && document.querySelector("[role=dialog], [role=menu], [role=listbox]") !== null) {
+    // In a dialog or a menu, plain keys belong to it. A toast has the role of a dialog too, but takes no keys.
+    if (!hasModifier && document.querySelector(KEY_OWNERS) !== null) {
       return false;
     }
     if (event.timeStamp - this.#pressedAt > SEQUENCE_MS) {

@@ -64,6 +64,7 @@ function ToastList() {
     <Base.Root
       key={toast.id}
       toast={toast}
+      data-toast
       className={cn(POPUP, "border-l-4 border-l-line-strong", toast.type === "failed" && "border-l-failed")}
     >
       <Base.Content className="flex items-center gap-2 p-3">

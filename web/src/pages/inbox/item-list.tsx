@@ -18,7 +18,7 @@ interface Props {
 export function ItemList({ items, selectedId, hasMore, onMore }: Props) {
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {
-    list.current?.querySelector("[aria-current=true]")?.scrollIntoView({ block: "nearest" });
+    list.current?.querySelector("a[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, [selectedId]);
   return (
     <ul ref={list} aria-label="Items" className="flex flex-col">
@@ -45,7 +45,7 @@ function ItemRow({ item, isSelected }: { item: InboxItem; isSelected: boolean })
       to="/inbox"
       search={(before: object) => ({ ...before, item: item.id })}
       replace={isSelected}
-      aria-current={isSelected}
+      aria-current={isSelected ? "true" : undefined}
       className={cn(
         "flex min-h-14 items-start gap-3 border-l-2 border-l-transparent px-4 py-2 outline-offset-[-2px] hover:bg-hover",
         isSelected && "md:border-l-accent md:bg-selected",
