@@ -12,6 +12,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -21,6 +22,7 @@ from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network, NetworkMode
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitName, LimitValues
+from footplate.domain.organisations.single_sign_on import GroupGrant, GroupMapping
 from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS
@@ -79,6 +81,13 @@ def _count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _is_network(entry: str) -> bool:
     try:
         ipaddress.ip_network(entry)
@@ -131,6 +140,43 @@ class Settings(BaseSettings, RequestLimits):
     names are refused, because a web page could point its own name at this server."""
     allowed_origins: str = ""
     """Origins of web pages that may call the API in addition to its own: `https://app.example.com`, or `*` for any."""
+    public_url: str | None = None
+    """The address of the server for browsers and in links: `https://footplate.example.com`. Its host name is accepted
+    like those of `allowed_hosts`. Default: the address of the request."""
+    browser_session_lifetime: Annotated[timedelta, BeforeValidator(_parse_duration), Field(gt=timedelta(0))] = (
+        timedelta(days=7)
+    )
+    """How long a browser stays signed in at most: days, or `12h`, `30m`."""
+    browser_session_idle: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(minutes=5))] = (
+        timedelta(hours=12)
+    )
+    """How long a browser stays signed in that sends no request. At least 5 minutes."""
+    oidc_issuer: str | None = None
+    """The issuer of the identity provider through which people sign in: `https://login.example.com`. It needs
+    `oidc_client_id` and `public_url`."""
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
+    oidc_name: str = "Single sign-on"
+    """The name of the identity provider on the sign-in page."""
+    oidc_scopes: str = "openid profile email"
+    oidc_groups_claim: str = "groups"
+    """The claim with the groups of a person."""
+    oidc_groups: dict[str, dict[Literal["roles", "teams"], list[str]]] = Field(default_factory=dict)
+    """The roles and teams that groups give, as JSON: `{"engineering": {"roles": ["member"], "teams": ["web"]}}`."""
+    oidc_default_roles: str = ""
+    """Roles of everyone who can sign in, separated by commas. Default: a group has to give one."""
+    oidc_first_admin: str | None = None
+    """The verified email of the person who gets the role `admin` while the organisation has no administrator."""
+    oidc_organisation: str = DEFAULT_ORGANISATION
+    """The organisation of the people who sign in through the identity provider."""
+    oidc_clock_skew: float = Field(default=60.0, ge=0, le=600)
+    """Seconds that the clock of the identity provider may differ from this one's."""
+    login_key_lifetime: Annotated[timedelta, BeforeValidator(_parse_duration), Field(gt=timedelta(0))] = timedelta(
+        days=30
+    )
+    """How long an API key works that `footplate login` creates."""
+    sign_in_failures: int = Field(default=20, ge=1)
+    """Attempts to sign in that may fail from one client address in a minute."""
     port: int = 8700
     database_pool: int = 10
     ignore_unknown_fields: bool = False
@@ -324,6 +370,21 @@ class Settings(BaseSettings, RequestLimits):
         }
 
     @property
+    def api_hosts(self) -> str:
+        """The host names of the API, with the one of its public address."""
+        name = urlsplit(self.public_url or "").hostname
+        return f"{self.allowed_hosts},{name}" if name else self.allowed_hosts
+
+    @property
+    def group_mapping(self) -> GroupMapping:
+        grants = {
+            group: GroupGrant(frozenset(grant.get("roles", ())), frozenset(grant.get("teams", ())))
+            for group, grant in self.oidc_groups.items()
+        }
+        default_roles = frozenset(role.strip() for role in self.oidc_default_roles.split(",") if role.strip())
+        return GroupMapping(grants, default_roles, self.oidc_first_admin)
+
+    @property
     def allowed_directory_roots(self) -> dict[str, list[str]]:
         """The allowed root directories by organisation. Empty: sessions cannot name a directory."""
         anywhere = {DEFAULT_ORGANISATION: ["/"]} if self.named_directories else {}
@@ -414,6 +475,33 @@ class Settings(BaseSettings, RequestLimits):
                         f"FOOTPLATE_{name}_ALLOW contains {entry!r}, which is not a host name, address or network. "
                         "Examples: wiki.internal, 10.1.2.3, 10.1.0.0/16."
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _check_public_url(self) -> "Settings":
+        if self.public_url is None:
+            return self
+        url = urlsplit(self.public_url)
+        if url.scheme not in {"http", "https"} or not url.hostname or url.path.strip("/") or url.query or url.fragment:
+            raise ValueError(
+                f"FOOTPLATE_PUBLIC_URL is {self.public_url!r}, which is not the address of a server without a path. "
+                "Example: https://footplate.example.com"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_oidc(self) -> "Settings":
+        if self.oidc_issuer is None:
+            return self
+        if not self.oidc_client_id or self.public_url is None:
+            raise ValueError(
+                "FOOTPLATE_OIDC_ISSUER needs FOOTPLATE_OIDC_CLIENT_ID, and FOOTPLATE_PUBLIC_URL, to which the identity "
+                "provider sends people back."
+            )
+        for name, url in (("OIDC_ISSUER", self.oidc_issuer), ("PUBLIC_URL", self.public_url)):
+            parts = urlsplit(url)
+            if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+                raise ValueError(f"FOOTPLATE_{name} must start with https:// if people sign in with OIDC.")
         return self
 
     @model_validator(mode="after")

@@ -15,14 +15,18 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
+    browser_sessions,
+    dashboard,
     environments,
     feed,
     files,
     health,
     inbox,
     limits,
+    me,
     members,
     models,
+    oidc,
     policies,
     projects,
     questions,
@@ -107,13 +111,18 @@ def create_app(services: ApiServices) -> FastAPI:
             models,
             feed,
             webhooks,
+            me,
+            browser_sessions,
+            oidc,
         ),
         health,
         unsupported,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(module.router.routes)
+    app.router.routes.extend(browser_sessions.open_router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
+    app.router.routes.append(dashboard.create_dashboard_route())
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app

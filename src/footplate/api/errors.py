@@ -15,6 +15,7 @@ from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimite
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.network.request_limits import setting_name
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
+from footplate.domain.organisations.sign_in import SignInLimitExceeded
 from footplate.telemetry import metrics
 
 ERROR_TYPES: Final = {
@@ -139,8 +140,14 @@ def error_response(error: FootplateError, request_id: str) -> Response:
     status = http_status(error)
     headers: dict[str, str] = {}
     if status in _RETRYABLE_STATUSES:
-        wait = error.retry_after if isinstance(error, Temporary | OrganisationLimitExceeded) else None
-        should_retry = not isinstance(error, OrganisationLimitExceeded) or error.should_retry
+        wait = (
+            error.retry_after
+            if isinstance(error, Temporary | OrganisationLimitExceeded | SignInLimitExceeded)
+            else None
+        )
+        should_retry = not isinstance(error, SignInLimitExceeded) and (
+            not isinstance(error, OrganisationLimitExceeded) or error.should_retry
+        )
         headers = {
             "retry-after": str(max(1, math.ceil(wait or _DEFAULT_RETRY_SECONDS))),
             "x-should-retry": "true" if should_retry else "false",

@@ -66,5 +66,12 @@ class SignedRoute(DirectRoute):
         await self._call(Request(scope, receive, send), send, "signed requests")
 
 
+class OpenRoute(DirectRoute):
+    """Calls its endpoint without a principal: everyone may call it, for example to sign in."""
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._call(Request(scope, receive, send), send, "open requests")
+
+
 def create_router(prefix: str, tag: str, route_class: type[DirectRoute] = DirectRoute) -> APIRouter:
     return APIRouter(prefix=prefix, tags=[tag], route_class=route_class, responses=ERROR_RESPONSES)

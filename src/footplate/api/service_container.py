@@ -18,6 +18,8 @@ from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.domain.organisations.limits import LimitGuard
 from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.sign_in import BrowserSessions
+from footplate.domain.organisations.single_sign_on import SingleSignOn
 from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.ports.api import (
@@ -54,6 +56,7 @@ class ApiServices:
     webhooks: WebhookNotifier
     """Wakes webhook endpoints after a change to one of them."""
     keys: Keys
+    browser_sessions: BrowserSessions
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""
     health: Health
@@ -90,6 +93,10 @@ class ApiServices:
     """Directories that sessions may name."""
     request_guard: RequestGuard = field(default_factory=RequestGuard)
     """Host names that the API serves, and origins of web pages that may call it."""
+    single_sign_on: SingleSignOn | None = None
+    """Signing in through an identity provider, if one is configured."""
+    public_url: str | None = None
+    """The address of the server for browsers, such as `https://footplate.example.com`. None: the one of the request."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: unknown fields are dropped instead of refused."""
     limits: RequestLimits = field(default_factory=RequestLimits)

@@ -38,7 +38,8 @@ class AuditEntry:
     """`decision`: the gate decided on a call. `answer`: a person or a timeout decided on a call. `policy`: an
     organisation's rules were written. `hook`: a hook ran. `change`: a setting that determines which rules apply was
     changed. `refusal`: a request was refused because the API key lacks a role. `error`: a turn or one of its attempts
-    failed. `terminal`: a person opened a terminal, or attached to it to type."""
+    failed. `terminal`: a person opened a terminal, or attached to it to type. `sign_in`: a person signed in or out, or
+    an attempt to sign in failed."""
     id: str = field(default_factory=lambda: ids.new_id(ID_PREFIX))
     session: str | None = None
     turn: str | None = None
@@ -192,6 +193,13 @@ def build_terminal_entry(action: Literal["open", "write"], session_id: str, deta
     """Build the entry for a person who opens the terminal of a session, or attaches to it for writing."""
     content = clean_object({"action": f"terminal.{action}", "id": session_id, **details})
     return AuditEntry(kind="terminal", session=session_id, content=content, content_hash=hash_json(content))
+
+
+def build_sign_in_entry(action: str, item_id: str, details: JsonObject, *, is_failure: bool = False) -> AuditEntry:
+    """Build the entry for a person who signs in or out, or tried to."""
+    content = clean_object({"action": action, "id": item_id, **details})
+    outcome = "deny" if is_failure else "allow"
+    return AuditEntry(kind="sign_in", outcome=outcome, content=content, content_hash=hash_json(content))
 
 
 def build_refusal_entry(method: str, path: str, message: str, *, session_id: str | None = None) -> AuditEntry:

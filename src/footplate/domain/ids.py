@@ -39,6 +39,7 @@ TRIGGER_DELIVERY: Final = "tdlv"
 MERGE_CONFLICT: Final = "mcfl"
 COMMENT: Final = "scmt"
 SESSION_TEMPLATE: Final = "stpl"
+BROWSER_SESSION: Final = "bses"
 
 
 def new_id(prefix: str) -> str:

@@ -33,7 +33,7 @@ from footplate.domain.sessions.inbox import InboxCounts, InboxItem, InboxQuery
 from footplate.domain.sessions.session_templates import StoredSessionTemplate
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
-from footplate.domain.sessions.turns import Session, TotalUsage, Turn
+from footplate.domain.sessions.turns import Session, SessionState, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
@@ -50,6 +50,7 @@ from footplate.store.resources import (
     policies,
     policy_replay,
     projects,
+    session_states,
     session_templates,
     triggers,
     webhooks,
@@ -255,23 +256,14 @@ class ApiReads:
         return frozenset(row["id"] for row in rows)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
-        filters: dict[str, Any] = {}
-        if where.agent_id is not None:
-            filters["s.agent_id"] = where.agent_id
-        if where.agent_version is not None:
-            filters["s.agent_version"] = where.agent_version
-        if where.statuses:
-            filters["h.status"] = [str(status) for status in where.statuses]
-        if where.parent_id is not None:
-            filters["s.group_id in (select id from session_groups where parent_session_id = {})"] = where.parent_id
-        if where.group_id is not None:
-            filters["s.group_id"] = where.group_id
-        if where.deployment_id is not None:
-            filters["s.deployment_id"] = where.deployment_id
-        if where.is_pinned is not None:
-            pinned = "exists (select from session_pins n where n.session_id = s.id and n.principal = {})"
-            filters[pinned if where.is_pinned else f"not {pinned}"] = principal.id
-        return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
+        return await self._fetch_page(
+            row_mapping.load_session, "sessions", principal, page, session_states.build_filters(principal, where)
+        )
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        return await session_states.count_states(self._database, principal, page, where)
 
     async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
         return await session_templates.find_pinned_sessions(self._database, principal, session_ids)

@@ -10,7 +10,17 @@ from footplate.domain.organisations.visibility import Audience
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
-from footplate.domain.sessions.turns import Activity, ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
+from footplate.domain.sessions.steps import PauseReason
+from footplate.domain.sessions.turns import (
+    Activity,
+    ForkedFrom,
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    Turn,
+    TurnStatus,
+)
 
 Row = asyncpg.Record
 
@@ -58,6 +68,7 @@ def load_turn(row: Row) -> Turn:
 
 
 def load_session(row: Row) -> Session:
+    activity, state = load_activity(row)
     return Session(
         id=row["id"],
         organisation=row["organisation"],
@@ -66,7 +77,8 @@ def load_session(row: Row) -> Session:
         backend=row["environment"].get("backend"),
         environment=row["environment"],
         status=SessionStatus(row["status"]),
-        activity=load_activity(row),
+        activity=activity,
+        state=state,
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
@@ -96,7 +108,7 @@ def load_session(row: Row) -> Session:
     )
 
 
-def load_activity(row: Row) -> Activity:
+def load_activity(row: Row) -> tuple[Activity, SessionState]:
     """A row of a session that was just inserted has only the status."""
     last_turn = row.get("last_turn") or {}
     return derive_activity(
@@ -112,6 +124,9 @@ def load_activity(row: Row) -> Activity:
             lacks_backend=row.get("lacks_backend", False),
             author_disabled=row.get("author_disabled", False),
             is_paused=row.get("is_paused", False),
+            paused_by_group=row.get("pause_reason") == PauseReason.GROUP,
+            paused_by_failure=row.get("pause_reason") == PauseReason.STEP_FAILED,
+            has_failed=row.get("has_failed", False),
             last_turn=last_turn.get("status"),
             last_turn_succeeded=last_turn.get("success") is not False,
             waits_for_sessions=last_turn.get("waits_for_sessions") is True,

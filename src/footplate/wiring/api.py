@@ -28,15 +28,17 @@ from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
-from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.session_states import count_activities
 from footplate.store.resources.terminal_recordings import StoredTerminalRecordings
 from footplate.store.resources.usage_report import UsageReader
 from footplate.store.resources.webhooks import Webhooks
 from footplate.store.retention.group_cancellation import GroupCancellation
+from footplate.store.sign_in.browser_sessions import BrowserSessionStore
+from footplate.store.sign_in.failures import SignInFailures
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
@@ -62,6 +64,7 @@ from footplate.wiring.shared_components import (
     open_database,
     open_objects,
 )
+from footplate.wiring.sign_in import create_single_sign_on
 from footplate.wiring.telemetry import running_telemetry
 
 log = structlog.get_logger(__name__)
@@ -111,6 +114,13 @@ async def run(settings: Settings) -> None:
         await exits.enter_async_context(limit_guard.renewing_stream_leases())
         export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
+        keys = ApiKeys(database, session_idle=settings.browser_session_idle)
+        failures = SignInFailures(database, settings.oidc_organisation, limit=settings.sign_in_failures)
+        sessions = BrowserSessionStore(
+            *(database, keys, failures),
+            lifetime=settings.browser_session_lifetime,
+            idle=settings.browser_session_idle,
+        )
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
@@ -126,7 +136,9 @@ async def run(settings: Settings) -> None:
             terminals=terminals,
             webhooks=webhooks,
             webhook_access=settings.webhook_access,
-            keys=ApiKeys(database),
+            keys=keys,
+            browser_sessions=sessions,
+            single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
             usage=UsageReader(database),
@@ -148,7 +160,8 @@ async def run(settings: Settings) -> None:
             hook_access=get_hook_access(settings),
             projects_root=settings.resolved_projects_root,
             named_roots=get_allowed_roots(settings),
-            request_guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
+            request_guard=RequestGuard.parse(settings.api_hosts, settings.allowed_origins),
+            public_url=settings.public_url,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = LimitedConfig(

@@ -62,6 +62,7 @@ from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.resources.session_outputs import OutputRoom
+from footplate.store.resources.session_search import SearchIndexing
 from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
@@ -245,6 +246,7 @@ async def run(settings: Settings) -> None:
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
+            SearchIndexing(database, objects),
             child_cancellation,
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),

@@ -9,10 +9,10 @@ import pytest_asyncio
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import SessionFilter
-from footplate.domain.sessions.turns import Activity, ActivityState, StallReason, TurnStatus
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionState, StallReason, TurnStatus
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.page_query import build_page_query
-from footplate.store.resources.activity_counts import count_activities
+from footplate.store.resources.session_states import count_activities
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, tool_result_for
 from .test_approvals import use
@@ -34,8 +34,13 @@ async def leases(cell: Cell) -> AsyncIterator[WorkerLeases]:
 
 
 async def _activity(cell: Cell, principal: Principal, session_id: str) -> Activity:
-    """Returns the activity that both the list and the single session have."""
+    """Returns the activity that both the list and the single session have. Filters and counts agree with it."""
     (listed,) = await cell.reads.sessions(principal, Page(limit=2), SessionFilter())
+    for state in SessionState:
+        where = SessionFilter(states=[state])
+        found = [each.state for each in await cell.reads.sessions(principal, Page(limit=2), where)]
+        counts = await cell.reads.count_sessions(principal, Page(limit=0), SessionFilter())
+        assert found == [state] * counts[state] == ([state] if state is listed.state else [])
     assert listed.activity == (await cell.reads.session(principal, session_id)).activity
     return listed.activity
 

@@ -33,6 +33,7 @@ from .fake_services import (
     FakeUsage,
     World,
 )
+from .fake_sign_in import FakeBrowserSessions
 
 LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
@@ -70,6 +71,7 @@ class Api:
                 terminals=self.terminals,
                 webhooks=self.world.webhooks,
                 keys=self.keys,
+                browser_sessions=FakeBrowserSessions(self.keys.known),
                 limit_guard=FakeLimitGuard(self.world.limits),
                 health=self.health,
                 usage=self.usage,

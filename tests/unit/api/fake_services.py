@@ -40,7 +40,15 @@ from footplate.domain.sessions.ending import SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
-from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, TotalUsage, Turn
+from footplate.domain.sessions.turns import (
+    ForkedFrom,
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    TotalUsage,
+    Turn,
+)
 
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
 from .fake_deployments import DeploymentWorld, FakeDeploymentReads, FakeDeploymentUnit
@@ -282,7 +290,15 @@ class FakeReads(
             rows = [row for row in rows if row.deployment_id == where.deployment_id]
         if where.is_pinned is not None:
             rows = [row for row in rows if ((principal.id, row.id) in self.inbox_world.pins) is where.is_pinned]
+        if where.states:
+            rows = [row for row in rows if row.state in where.states]
         return _page(rows, principal, page)
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        rows = await self.sessions(principal, replace(page, limit=1000), where)
+        return {state: sum(row.state is state for row in rows) for state in SessionState}
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
@@ -722,13 +738,14 @@ class FakeRecordings:
 class FakeKeys:
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.known = {**KEYS}
 
     async def authenticate(self, secret: str) -> Principal:
         if self.failure is not None:
             raise self.failure
-        if secret not in KEYS:
+        if secret not in self.known:
             raise Unauthenticated("This API key is not known.")
-        return KEYS[secret]
+        return self.known[secret]
 
 
 @dataclass

@@ -54,7 +54,8 @@ async def test_every_route_requires_a_key(api: Api) -> None:
                     open_routes.add(path)
                 else:
                     assert check_error(response, 401, "false")["type"] == "authentication_error"
-    assert open_routes == {"/livez", "/readyz", "/v1/triggers/{trigger_id}"}
+    sign_in_routes = {"/v1/sign_in", "/v1/browser_sessions"}
+    assert open_routes == {"/livez", "/readyz", "/v1/triggers/{trigger_id}", *sign_in_routes}
 
 
 async def test_another_organisation_finds_nothing(api: Api, sdk: AsyncAnthropic) -> None:

@@ -22,6 +22,9 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("DELETE", "/v1/sessions/{session_id}/pin"): (Permission.VIEW,),
     ("POST", "/v1/inbox/{item_id}"): (Permission.OPERATE, Permission.APPROVE),
     ("POST", "/v1/limits"): (Permission.MANAGE_MEMBERS,),
+    ("DELETE", "/v1/browser_sessions/current"): (Permission.VIEW,),
+    ("DELETE", "/v1/browser_sessions/{browser_session_id}"): (Permission.VIEW,),
+    ("POST", "/v1/browser_sessions/one_time_codes"): (Permission.VIEW,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),
@@ -33,7 +36,10 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
 _MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
 _OPERATOR_ROUTES: Final = ("/v1/webhook_endpoints",)
 """Routes that need `operate` also for reading: the URL of an endpoint may contain a secret."""
-_RESTRICTED_KEY_ROUTES: Final = ("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/inbox", "/v1/files")
+_RESTRICTED_KEY_ROUTES: Final = (
+    *("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/inbox", "/v1/files"),
+    *("/v1/me", "/v1/browser_sessions"),
+)
 """The routes that an API key that is restricted to projects can use."""
 _RESTRICTED_KEY_READS: Final = (
     "/v1/agents",

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from starlette.requests import HTTPConnection
 
-from footplate.api.auth import extract_api_key
+from footplate.api.auth import extract_secret
 from footplate.api.requests.route_permissions import check_route
 from footplate.api.service_container import ApiServices, get_services
 from footplate.domain.errors import FootplateError, Forbidden, Unauthenticated
@@ -32,7 +32,7 @@ async def wait_for_revocation(
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
-    secret, services = secret or extract_api_key(connection), get_services(connection)
+    secret, services = secret or extract_secret(connection), get_services(connection)
     session_id: str = connection.path_params["session_id"]
 
     async def check(current: Principal) -> bool:
@@ -53,7 +53,7 @@ async def update_viewer_until_revoked(connection: HTTPConnection, principal: Pri
         viewer.view = ViewFilter.of(current)
         return True
 
-    await _check_until_revoked(get_services(connection), principal, extract_api_key(connection), update)
+    await _check_until_revoked(get_services(connection), principal, extract_secret(connection), update)
 
 
 async def _check_until_revoked(

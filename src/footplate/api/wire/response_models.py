@@ -5,7 +5,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from footplate.domain.sessions.turns import ActivityState, StallReason
+from footplate.domain.sessions.turns import ActivityState, SessionState, StallReason
 
 T = TypeVar("T")
 
@@ -198,6 +198,12 @@ class SessionActivity(ResponseModel):
     """Why the session is stalled, is queued because of a limit, or waits for sessions. Otherwise null."""
 
 
+class SessionCounts(ResponseModel):
+    type: Literal["session_counts"]
+    total: int
+    states: dict[SessionState, int]
+
+
 class SessionOwner(ResponseModel):
     id: str | None
     name: str | None
@@ -228,6 +234,7 @@ class Session(Dated):
         str | None, Field(description="The backend that was chosen for it. Null: the operator's default.")
     ] = None
     status: Literal["idle", "running", "rescheduling", "terminated"]
+    state: SessionState
     activity: SessionActivity
     title: str | None
     metadata: dict[str, str]

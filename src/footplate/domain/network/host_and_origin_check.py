@@ -45,8 +45,11 @@ class RequestGuard:
         """Parse comma-separated lists."""
         return cls(frozenset(_entries(hosts)), frozenset(entry.rstrip("/") for entry in _entries(origins)))
 
-    def check(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Raise `ForeignRequest` if the request is not allowed. Header names must be in lower case."""
+    def check(self, headers: Iterable[tuple[str, str]], *, allows_links: bool = False) -> None:
+        """Raise `ForeignRequest` if the request is not allowed. Header names must be in lower case.
+
+        `allows_links`: the request shows a page, so a person may come to it by a link on a page of another site.
+        """
         found: dict[str, str] = {}
         for name, value in headers:
             if name in {"host", "origin"} and found.setdefault(name, value) != value:
@@ -64,6 +67,8 @@ class RequestGuard:
                 f"Web pages from {origin[:_MAX_SHOWN_CHARACTERS]!r} are not allowed to call this server.",
                 help_text="If they should be allowed, add this origin to FOOTPLATE_ALLOWED_ORIGINS.",
             )
+        if allows_links and (found.get("sec-fetch-mode"), found.get("sec-fetch-dest")) == ("navigate", "document"):
+            return
         # A browser may send no origin with requests for images, scripts and forms.
         if not origin and ANY not in self.origins and found.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
             raise ForeignRequest(
@@ -99,13 +104,18 @@ class GuardedApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in {"http", "websocket"}:
             try:
-                self._guard.check(
+                headers = (
                     (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
                 )
+                self._guard.check(headers, allows_links=self.allows_links(scope))
             except ForeignRequest as error:
                 await self.refuse(error, scope, send)
                 return
         await self._app(scope, receive, send)
+
+    def allows_links(self, scope: Scope) -> bool:  # noqa: ARG002 - used by subclasses
+        """Return whether a page of another site may link to this path."""
+        return False
 
     def build_response(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - used by subclasses
         """Return the headers and the body of the refusal."""

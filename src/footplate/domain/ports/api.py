@@ -44,7 +44,17 @@ from footplate.domain.sessions.inbox import InboxReads, InboxUnit
 from footplate.domain.sessions.session_templates import PinUnit, SessionTemplateReads, SessionTemplateUnit
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery, TriggerReads, TriggerUnit
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
+from footplate.domain.sessions.turns import (
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    SessionToWake,
+    TotalUsage,
+    Turn,
+    WhenBusy,
+)
+from footplate.domain.text.search_words import SearchTerm
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -148,6 +158,14 @@ class SessionFilter:
     deployment_id: str | None = None
     is_pinned: bool | None = None
     """Whether the caller has pinned them. None: both."""
+    states: Sequence[SessionState] = ()
+    project_id: str | None = None
+    owner_id: str | None = None
+    harness: str | None = None
+    is_default_harness: bool = False
+    """Whether sessions whose agents name no harness run on it."""
+    terms: Sequence[SearchTerm] | None = None
+    """What the sessions must contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +300,11 @@ class Reads(
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
     async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
         """Return those of the sessions that the principal has pinned."""
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        """Return the number of sessions in each state. The limit and the position of the page do not matter."""
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""

@@ -54,6 +54,22 @@ class ActivityState(StrEnum):
     """The session accepts nothing more. Its end says how it ended."""
 
 
+class SessionState(StrEnum):
+    """The state of a session in one word, for lists, boards and counts. Each activity has one. See `activity.py`."""
+
+    RUNNING = "running"
+    """A turn is in progress, also if it waits for its next attempt, a client's result or child sessions."""
+    NEEDS_YOU = "needs_you"
+    """A person has to decide about a call or answer a question."""
+    QUEUED = "queued"
+    """It has work that has not started, or that no worker continues."""
+    PAUSED = "paused"
+    FAILED = "failed"
+    """Its last turn or its end was not successful."""
+    DONE = "done"
+    """It has no work."""
+
+
 class StallReason(StrEnum):
     NO_WORKER = "no_worker"
     WORKER_LOST = "worker_lost"
@@ -121,6 +137,7 @@ class Session:
     environment_id: str
     status: SessionStatus
     activity: Activity = Activity(ActivityState.NEW)
+    state: SessionState = SessionState.DONE
     title: str | None
     metadata: dict[str, str]
     context: JsonObject

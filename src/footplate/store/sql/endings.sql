@@ -30,7 +30,8 @@ with asks as (
         problem = case when $4::text is null then problem end
     where session_id = $1
 )
-update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now()
+update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now(),
+    has_failed = $2 in ('failed', 'expired')
 where id = $1 and organisation = $5
 
 -- name: finished_work

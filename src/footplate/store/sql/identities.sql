@@ -9,9 +9,8 @@ with found as (
     select k.id as key_id, k.secret_hash, k.roles as key_roles, k.expires_at, k.last_used_at,
            p.organisation, p.id, p.name, p.roles, k.project_ids,
            array(select t.team from team_members t where t.member = p.id order by 1) as team_ids
-    from api_keys k join principals p on p.id = k.principal
-    where k.secret_hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
-      and p.disabled_at is null
+    from valid_api_keys k join principals p on p.id = k.principal
+    where k.secret_hash = $1 and p.disabled_at is null
 ), used as (
     update api_keys k set last_used_at = now() from found
     where k.id = found.key_id and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
@@ -37,6 +36,10 @@ where id = $1 and organisation = $2
 returning *
 
 -- name: revoke_keys_of_member
+-- Also ends the browser sessions, so that they do not work again when the member is enabled.
+with ended as (
+    update browser_sessions set ended_at = now() where principal = $1 and ended_at is null
+)
 update api_keys set revoked_at = now() where principal = $1 and revoked_at is null
 
 -- name: hand_over_sessions

@@ -83,6 +83,7 @@ from session s, head h
 -- activity. Each is read by a primary key, and the last turn only if none is open or it is parked.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
        h.last_interaction_at, o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
+       h.pause_reason,
        h.turn_id is not null as has_open_turn, (select parent_session_id from session_groups where id = s.group_id) as parent_id,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null and not question) as needs_approval,
@@ -143,6 +144,8 @@ where id = $1
 -- Pending approvals of the session are closed, because it accepts no more decisions. The feed reports the first archiving.
 with asks as (
     update approvals set closed_at = now() where session_id = $1 and closed_at is null
+), words as (
+    delete from search_documents where session_id = $1
 ), added as (
     insert into feed_pending (organisation, session_id, seq, type, event_id)
     select s.organisation, s.id, h.seq, 'session.archived', 'sevt_' || replace(gen_random_uuid()::text, '-', '')

@@ -168,6 +168,9 @@ with turn as (
     update steps set state = $8 where $6 and session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed
+    from turn where $6 and id = $1 and has_failed <> has_turn_failed($4, $5)
 )
 update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
@@ -201,6 +204,8 @@ with head as (
     update steps set state = $12 where session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed from head where id = $1 and has_failed <> has_turn_failed($5, $6)
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, body, object_key, processed_at, entries)
     select $1, head.seq - cardinality($7::text[]) + n, $2, $4, event_id, type, body::json, nullif(object_key, ''), now(),

@@ -34,6 +34,7 @@ from footplate.api.wire.session.sessions import (
     ListSessions,
     SessionCreate,
     SessionEndRequest,
+    SessionParameters,
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
@@ -41,10 +42,10 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience
-from footplate.domain.pagination import Order, Page
-from footplate.domain.ports.api import AcceptedInputs, Input, SessionFilter, UnitOfWork
+from footplate.domain.pagination import Order
+from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
 from footplate.domain.projects.project import ProjectSelection
-from footplate.domain.sessions.turns import Mode, SessionStatus
+from footplate.domain.sessions.turns import Mode
 
 router = create_router("/v1/sessions", "sessions")
 
@@ -167,27 +168,12 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListSessions)
     cursor = pagination.decode_row_cursor("sessions", query.page, query.order)
     order: Order = cursor.order if cursor else query.order or "desc"
-    page = Page(
-        limit=query.limit + 1,
-        order=order,
-        created_gt=query.created_at_gt,
-        created_gte=query.created_at_gte,
-        created_lt=query.created_at_lt,
-        created_lte=query.created_at_lte,
-        include_archived=query.include_archived,
-    )
+    page = query.to_page(limit=query.limit + 1, order=order)
     if cursor:
         page = replace(page, before=cursor.position) if cursor.backwards else replace(page, after=cursor.position)
-    session_filter = SessionFilter(
-        agent_id=query.agent_id,
-        agent_version=query.agent_version if query.agent_id else None,
-        statuses=[SessionStatus(status) for status in query.statuses],
-        parent_id=query.parent_id,
-        group_id=query.group_id,
-        deployment_id=query.deployment_id,
-        is_pinned=query.pinned,
-    )
-    rows = await get_services(request).reads.sessions(principal, page, session_filter)
+    services = get_services(request)
+    session_filter = query.to_filter(default_harness=services.default_harness)
+    rows = await services.reads.sessions(principal, page, session_filter)
     page_rows, page_cursors = pagination.cut_page(
         "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
     )
@@ -199,6 +185,18 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
             "prev_page": page_cursors.prev_page,
         }
     )
+
+
+@router.get(
+    "/counts", response_model=response_models.SessionCounts, openapi_extra=describe_request(query=SessionParameters)
+)
+async def count_sessions(request: Request, principal: Caller) -> Response:
+    """Returns the number of sessions in each state, with the filters of the list."""
+    query = read_query(request, SessionParameters)
+    services = get_services(request)
+    session_filter = query.to_filter(default_harness=services.default_harness)
+    counts = await services.reads.count_sessions(principal, query.to_page(limit=0), session_filter)
+    return json_response(sessions.serialize_session_counts(counts))
 
 
 @router.get("/{session_id}", response_model=response_models.Session)

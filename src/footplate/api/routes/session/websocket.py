@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketState
 
 from footplate.api import errors
-from footplate.api.auth import authenticate, extract_api_key
+from footplate.api.auth import authenticate, check_is_api_key, extract_secret
 from footplate.api.middleware.request_context import REQUEST_ID_HEADER
 from footplate.api.requests.parsing import read_query
 from footplate.api.requests.route_permissions import check_route
@@ -110,8 +110,8 @@ async def accept_socket(socket: WebSocket, request_id: str) -> None:
 def extract_socket_key(socket: WebSocket) -> str:
     for offered in socket.scope.get("subprotocols", ()):
         if offered.startswith(KEY_PREFIX):
-            return str(offered).removeprefix(KEY_PREFIX)
-    return extract_api_key(socket)
+            return check_is_api_key(str(offered).removeprefix(KEY_PREFIX))
+    return extract_secret(socket, changes=True)
 
 
 async def refuse_unknown_socket(socket: WebSocket) -> None:

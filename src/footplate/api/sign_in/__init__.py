@@ -1,0 +1,1 @@
+"""Signing in through an identity provider with OpenID Connect."""
