@@ -16,8 +16,8 @@ class SetupRequest:
     platform: str | None
     """What programs in the environment are built for. None: nothing is restored or stored."""
     is_untouched: bool
-    """Whether nothing but the checkout can have changed the session's files, apart from a `HOME` on this host. The result
-    is only stored for other sessions if this holds.
+    """Whether nothing but the checkout can have changed the session's files, apart from a `HOME` on this host. Only
+    then is the result stored for other sessions.
     """
     is_home_empty: bool
     """Whether `HOME` is empty. It need not be if the setup is repeated."""

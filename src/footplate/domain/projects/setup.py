@@ -83,13 +83,13 @@ _DIRECTORY_PATTERN: Final = re.compile(r"[^\x00-\x1f\x7f\\*?\[\]]+")
 class SetupFailed(Permanent):
     """The setup command of a project failed, so the turn did not begin."""
 
-    code = "setup_failed"
+    code = "project_setup_failed"
 
 
 class SetupNotAllowed(Permanent):
     """The gate did not allow the setup command of a project."""
 
-    code = "setup_not_allowed"
+    code = "project_setup_not_allowed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import structlog
 from footplate.domain.errors import Permanent
 from footplate.domain.projects.project import SessionProject, normalize_path
 from footplate.trees.git import Git
-from footplate.trees.git_plumbing import split_nul_separated
+from footplate.trees.git_plumbing import list_ignored, split_nul_separated
 from footplate.trees.safe_open import MISSING_PATH_ERRNOS, SafeDirectory
 
 log = structlog.get_logger(__name__)
@@ -138,19 +138,27 @@ async def _list_paths(directory: int, patterns: bytes, target: IncludeTarget) ->
         options = ("-z", "--others", "--ignored", f"--exclude-from=/proc/self/fd/{file.fileno()}")
         listed = split_nul_separated(await git.run("ls-files", *options, seconds=_GIT_SECONDS))
         paths = [path for path in listed if not path.endswith(b"/") and b".git" not in path.split(b"/")]
-        ignored = await _list_ignored(git, paths)
+        ignored = await list_ignored(git, paths, seconds=_GIT_SECONDS)
+    missing = await asyncio.to_thread(_select_missing, target.tree, ignored)
     in_tree = Git(git_dir=target.git_dir, work_tree=target.tree, runs_in_work_tree=True, user=target.user)
-    return await _list_ignored(in_tree, ignored)
+    return await list_ignored(in_tree, missing, seconds=_GIT_SECONDS)
 
 
-async def _list_ignored(git: Git, paths: Sequence[bytes]) -> list[bytes]:
-    if not paths:
-        return []
-    given = b"".join(path + b"\0" for path in paths)
-    _, listed = await git.run_with_exit_code(
-        "check-ignore", "--no-index", "-z", "--stdin", stdin=given, seconds=_GIT_SECONDS
-    )
-    return split_nul_separated(listed)
+def _select_missing(tree: Path, paths: Sequence[bytes]) -> list[bytes]:
+    """Returns the paths that do not exist in the tree and do not lead through a link."""
+    with SafeDirectory(tree) as root:
+        return [path for path in paths if _is_missing(root, path)]
+
+
+def _is_missing(root: SafeDirectory, path: bytes) -> bool:
+    names = path.split(b"/")
+    for depth in range(1, len(names) + 1):
+        with root.inspect(b"/".join(names[:depth])) as found:
+            if found is None:
+                return True
+            if not found.is_directory:
+                return False
+    return False
 
 
 def _copy_file(source: int, status: os.stat_result, tree: SafeDirectory, path: bytes, user: tuple[int, int]) -> bool:

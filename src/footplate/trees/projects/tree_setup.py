@@ -30,7 +30,7 @@ from footplate.domain.projects.setup import (
 )
 from footplate.trees.checkout import host_git_dir_path, private_dir_path
 from footplate.trees.git import Git
-from footplate.trees.git_plumbing import split_nul_separated
+from footplate.trees.git_plumbing import list_ignored, split_nul_separated
 from footplate.trees.projects.directory_archive import find_directories
 from footplate.trees.projects.directory_cache import DirectoryCache
 from footplate.trees.safe_open import SafeDirectory
@@ -204,11 +204,8 @@ class CachedTreeSetup(TreeSetup):
         if not directories:
             return []
         git = Git(git_dir=self._host_git_dir(tree), work_tree=tree.files, runs_in_work_tree=True)
-        given = b"".join(os.fsencode(directory) + b"/\0" for directory in directories)
-        _, listed = await git.run_with_exit_code(
-            "check-ignore", "--no-index", "-z", "--stdin", stdin=given, seconds=_GIT_SECONDS
-        )
-        ignored = {path.rstrip(b"/") for path in split_nul_separated(listed)}
+        given = [os.fsencode(directory) + b"/" for directory in directories]
+        ignored = {path.rstrip(b"/") for path in await list_ignored(git, given, seconds=_GIT_SECONDS)}
         tracked = split_nul_separated(
             await git.run("ls-files", "-z", "--cached", "--", *directories, seconds=_GIT_SECONDS)
         )
