@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.worker_hosts import create_worker_host, data_directory
 
+from footplate.client import AsyncFootplate
 from footplate.stack import PythonService, Stack
 
 pytestmark = [pytest.mark.timing, pytest.mark.timeout(900), pytest.mark.requirement("K7")]
@@ -35,7 +36,6 @@ class Setups:
     hosts: Sequence[PythonService]
     projects: Path
     agent: str = ""
-    seen: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     async def create_project(self, setup: str = SETUP, **fields: Any) -> tuple[str, Path]:
         repository = await asyncio.to_thread(new_repository, self.projects)
@@ -56,11 +56,9 @@ class Setups:
 
     async def setups(self, session_id: str) -> list[dict[str, Any]]:
         """The events of the session's setups."""
-        params = {"extensions": "true", "limit": 100}
-        found: Any = await self.client.sdk.get(
-            f"/v1/sessions/{session_id}/events", cast_to=dict[str, Any], options={"params": params}
-        )
-        return [event for event in found["data"] if event["type"].startswith("project.")]
+        async with AsyncFootplate(self.cluster.base_urls[0], self.cluster.key) as client:
+            found = [event.wire() async for event in client.events.list(session_id, extensions=True)]
+        return [event for event in found if event["type"].startswith("project.")]
 
     async def use_host(self, number: int) -> None:
         for host in self.hosts:
