@@ -1,7 +1,7 @@
 """Creates two projects with many dependencies that are installed without a network: one for Python, one for Node.
 
-The Python packages are wheels that are packed from what is installed here. The Node packages are generated tarballs. Both
-are files of the repository.
+The Python packages are wheels that are packed from what is installed here. The Node packages are generated tarballs.
+Both are files of the repository.
 """
 
 import base64

@@ -115,7 +115,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _open_world() -> AsyncIterator[_World]:
     async with AsyncExitStack() as exits:
         projects = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="footplate-")))
-        environment = {"FOOTPLATE_PROJECTS_ROOT": str(projects), "FOOTPLATE_LEASE": "15"}
+        environment = {
+            "FOOTPLATE_PROJECTS_ROOT": str(projects),
+            "FOOTPLATE_LEASE": "10",
+            "FOOTPLATE_HEARTBEAT_TIMEOUT": "15",
+        }
         cluster = await exits.enter_async_context(open_cluster(workers=0, environment=environment))
         client = await exits.enter_async_context(Client(cluster))
         backend = environment_backends.default_backend()
@@ -164,8 +168,8 @@ async def _check_project(world: _World, project: SetupProject, *, warm_sessions:
 
 
 async def _replace_by_other_project(world: _World, project: SetupProject, project_id: str) -> None:
-    """Sets up a second project with equal files, whose setup breaks every module, and puts its cache in the places of the
-    first project's.
+    """Sets up a second project with equal files, whose setup breaks every module, and puts its cache in the places of
+    the first project's.
     """
     path = f"{project.path}-other"
     await asyncio.to_thread(

@@ -103,7 +103,7 @@ async def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Async
         yield Setups(cluster, client, hosts, projects, await client.agent(extra_body={"harness": "shell"}))
 
 
-async def test_later_sessions_start_with_what_the_first_setup_left(world: Setups) -> None:
+async def test_later_sessions_start_with_the_directories_of_the_first_setup(world: Setups) -> None:
     project_id, repository = await world.create_project()
     await world.use_host(0)
     first = await world.start(project_id, secret="of-this-session")

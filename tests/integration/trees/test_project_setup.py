@@ -301,7 +301,7 @@ def test_a_damaged_archive_creates_nothing_outside(tmp_path: Path) -> None:
         write_archive(source, ["a"], BytesIO(), ArchiveLimits(1 << 30, stop=stop))
 
 
-async def test_ignored_files_are_copied_as_worktreeinclude_says(world: World, tmp_path: Path) -> None:
+async def test_ignored_files_are_copied_as_worktreeinclude_lists_them(world: World, tmp_path: Path) -> None:
     (world.repository / ".worktreeinclude").write_text(
         ".env\nsecrets/*\n!secrets/not\npackage.lock.json\nlinked\n*.txt\n"
     )

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 
@@ -74,7 +73,8 @@ _LOCK_FILES: Final = frozenset(
         "yarn.lock",
     }
 )
-_LOCK_FILE_PATTERNS: Final = ("requirements*.txt", "requirements*.lock", "constraints*.txt", "pylock.*.toml")
+_LOCK_FILE_AFFIXES: Final = (("requirements", ".txt"), ("requirements", ".lock"), ("constraints", ".txt"))
+"""Starts and ends of further names of lock files."""
 _FORMAT: Final = 1
 """The version of keys and archives. Caches of another version are not found."""
 _DIRECTORY_PATTERN: Final = re.compile(r"[^\x00-\x1f\x7f\\*?\[\]]+")
@@ -171,7 +171,9 @@ def is_cached_directory(path: str, names: Sequence[str]) -> bool:
 
 def is_lock_file(path: str) -> bool:
     name = PurePosixPath(path).name
-    return name in _LOCK_FILES or any(fnmatchcase(name, pattern) for pattern in _LOCK_FILE_PATTERNS)
+    return name in _LOCK_FILES or any(
+        name.startswith(start) and name.endswith(end) for start, end in _LOCK_FILE_AFFIXES
+    )
 
 
 def setup_digest(command: str, names: Sequence[str]) -> str:
