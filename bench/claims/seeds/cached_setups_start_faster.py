@@ -23,6 +23,7 @@ from bench.support.clients import Client
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.setup_projects import SetupProject, create_node_project, create_python_project
 from bench.support.worker_hosts import create_worker_host, data_directory
+from footplate.domain.json import JsonObject
 from footplate.stack import PythonService
 
 _DEPENDENCIES: Final = 40
@@ -39,7 +40,7 @@ class _Findings:
     lines: list[str] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    times: dict[str, dict[str, float]] = field(default_factory=dict)
+    times: JsonObject = field(default_factory=dict)
     sessions: int = 0
 
 
@@ -172,9 +173,8 @@ async def _replace_by_other_project(world: _World, project: SetupProject, projec
     the first project's.
     """
     path = f"{project.path}-other"
-    await asyncio.to_thread(
-        subprocess.run, ["git", "clone", "-q", world.projects / project.path, world.projects / path], check=True
-    )
+    clone = ["git", "clone", "-q", str(world.projects / project.path), str(world.projects / path)]
+    await asyncio.to_thread(subprocess.check_call, clone)
     poison = "find .venv node_modules -name '*.py' -o -name '*.js' 2>/dev/null | xargs sed -i '1i poisoned' ; true"
     other = SetupProject(project.name, path, f"{project.setup}; {poison}", "true", project.dependencies)
     other_id = await world.create(other)

@@ -93,7 +93,7 @@ def change_setup(
     project: ProjectId,
     command: Annotated[
         str | None,
-        typer.Argument(metavar="[COMMAND]", help="Command that prepares each session's tree, such as 'npm install'."),
+        typer.Argument(metavar="COMMAND", help="Command that prepares each session's tree, such as 'npm install'."),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the setup.")] = False,
     cache: Annotated[list[str] | None, CACHE_OPTION] = None,
