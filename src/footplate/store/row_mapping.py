@@ -64,6 +64,7 @@ def load_session(row: Row) -> Session:
         agent=row["agent"],
         environment_id=row["environment_id"],
         backend=row["environment"].get("backend"),
+        environment=row["environment"],
         status=SessionStatus(row["status"]),
         activity=load_activity(row),
         title=row["title"],
