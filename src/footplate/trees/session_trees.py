@@ -48,7 +48,7 @@ from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
 from footplate.trees.projects.included_files import IncludedFiles, IncludeTarget
 from footplate.trees.projects.mirrors import Mirrors
-from footplate.trees.projects.tree_setup import write_fresh_record
+from footplate.trees.projects.tree_setup import remove_record, write_fresh_record
 from footplate.trees.snapshots.home_scan import (
     load_scan_record,
     save_scan_record,
@@ -131,6 +131,9 @@ class SessionTrees(Trees):
             )
             for number, (project, tree) in enumerate(projects_and_trees or [(None, target.tree)])
         ]
+        for tree in trees:
+            if tree.project is not None and tree.project.setup is None:
+                remove_record(self._host_git_dir(tree))
         if all(self._is_up_to_date(tree, files) for tree in trees):
             for project, found in zip(projects, checked_out, strict=True):
                 await self._connect_objects(organisation, project, found.tree, found.objects_inside_path, target.owner)

@@ -186,6 +186,15 @@ async def test_a_tree_in_which_something_has_run_is_never_stored(world: World) -
     assert await world.setup.complete_setup(tree) == ()
 
 
+async def test_a_tree_that_was_opened_without_a_setup_is_never_stored(world: World) -> None:
+    tree = await world.check_out("sesn_1")
+    await world.check_out("sesn_1", replace(world.project, setup=None))
+    assert (await world.check_out("sesn_1")).files == tree.files
+    await world.setup.begin_setup(tree, REQUEST)
+    fill(tree.files / "node_modules")
+    assert await world.setup.complete_setup(tree) == ()
+
+
 async def test_the_key_covers_all_that_the_directories_depend_on(world: World) -> None:
     await world.set_up("sesn_1")
     for number, request in enumerate(

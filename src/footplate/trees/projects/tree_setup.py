@@ -67,6 +67,11 @@ def write_fresh_record(host_git_dir: Path) -> None:
     _save_record(host_git_dir, SetupRecord(is_fresh=True))
 
 
+def remove_record(host_git_dir: Path) -> None:
+    """Removes the record of a tree whose project has no setup now: an agent may run in it before there is one again."""
+    (host_git_dir / RECORD_NAME).unlink(missing_ok=True)
+
+
 class CachedTreeSetup(TreeSetup):
     def __init__(self, data: Path, cache: DirectoryCache, *, seconds: float) -> None:
         """`seconds`: the time limit for restoring, and for storing."""
