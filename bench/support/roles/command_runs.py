@@ -249,6 +249,7 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "projects show": [ids["project_id"]],
         "projects create": [f"https://git.example.com/{new_name}"],
         "projects archive": [ids["project_id"]],
+        "projects setup": [ids["project_id"], "--no-cache"],
         "files ls": [],
         "files pull": [ids["session_id"], str(home / "outputs")],
         "files upload": [str(home / "rules.json")],

@@ -213,7 +213,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("steps show", "steps edit", "steps mv", "steps rm", "steps result"), _steps),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
-    **dict.fromkeys(("projects show", "projects archive"), _projects),
+    **dict.fromkeys(("projects show", "projects archive", "projects setup"), _projects),
     **dict.fromkeys(("files get", "files rm"), _files),
     **dict.fromkeys(("members roles", "members disable", "members enable"), _members),
     **dict.fromkeys(("teams add-member", "teams remove-member"), _teams),

@@ -144,6 +144,10 @@ class Project(ResponseModel):
     url: str | None = None
     branch: str | None = None
     trust: str = "nothing"
+    setup: str | None = None
+    """The command that prepares each session's tree."""
+    cached_directories: list[str] | None = None
+    """The ignored directories that are cached. None: common names."""
     metadata: dict[str, str] = {}
     created_at: datetime
     updated_at: datetime

@@ -61,6 +61,7 @@ from footplate.store.resources.deployments import DeploymentScheduleStore, RunEx
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.resources.project_caches import ProjectCaches
 from footplate.store.resources.session_outputs import OutputRoom
 from footplate.store.resources.session_search import SearchIndexing
 from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
@@ -77,6 +78,9 @@ from footplate.stream.terminal_streams import RedisTerminalChannels
 from footplate.stream.turn_publisher import TurnPublisher
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.outputs.collection import HostOutputDirectories
+from footplate.trees.projects.directory_cache import CacheLimits, DirectoryCache
+from footplate.trees.projects.included_files import IncludedFiles
+from footplate.trees.projects.tree_setup import CachedTreeSetup
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
@@ -192,6 +196,8 @@ async def run(settings: Settings) -> None:
                     get_hook_access(settings),
                 ),
                 trees=trees,
+                tree_setup=_create_tree_setup(settings, database, objects),
+                setup_seconds=settings.setup_seconds,
                 output_directories=_create_output_directories(settings, database, objects, limits),
                 write_leases=WriteLeases(database) if settings.allowed_directory_roots else None,
                 attachment_sources=_AttachmentSources(
@@ -227,7 +233,7 @@ async def run(settings: Settings) -> None:
             )
         )
         await exits.enter_async_context(patrol.run_in_background())
-        await exits.enter_async_context(collecting_daily(database, objects, settings.gc_grace))
+        await exits.enter_async_context(collecting_daily(settings, database, objects))
         for running in (lease.running(), warm_pool.running(), prewarmer.running(), deferred.running()):
             await exits.enter_async_context(running)
         forgetter = SessionCleaner(settings.redis_url)
@@ -294,7 +300,19 @@ def _create_trees(settings: Settings, database: Database, objects: Objects, exit
         consolidator,
         seconds=settings.git_seconds,
         max_home_bytes=settings.home_bytes,
+        included_files=IncludedFiles(max_bytes=settings.include_bytes),
     )
+
+
+def _create_tree_setup(settings: Settings, database: Database, objects: Objects) -> CachedTreeSetup:
+    limits = CacheLimits(
+        entry_bytes=settings.cache_bytes,
+        project_bytes=settings.cache_project_bytes,
+        host_bytes=settings.cache_host_bytes,
+        unused_seconds=settings.retention_caches.total_seconds(),
+    )
+    cache = DirectoryCache(settings.data_dir, objects, ProjectCaches(database), limits)
+    return CachedTreeSetup(settings.data_dir, cache, seconds=settings.cache_seconds)
 
 
 def _create_output_directories(

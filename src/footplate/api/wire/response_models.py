@@ -276,6 +276,8 @@ class Project(Dated):
     branch: str | None
     trust: Literal["nothing", "instructions", "all"]
     permissions: PermissionsAnswer = PermissionsAnswer()
+    setup: str | None
+    cached_directories: list[str] | None
     metadata: dict[str, str]
 
 

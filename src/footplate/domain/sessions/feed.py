@@ -28,6 +28,8 @@ NOTICES: Final = frozenset(
 """Changes that only clients of the feed receive, to read again what has changed. Webhooks do not have them."""
 _WITHOUT_SESSION: Final = (*EVENT_PREFIXES, session_templates.TEMPLATE_CHANGED, session_templates.PIN_CHANGED)
 _STATUS_PREFIX: Final = "session.status_"
+_EXTENSION_PREFIXES: Final = ("step.", "question.", "batch.")
+"""Setups of projects (`project.`) are details of a turn, which the feed does not have."""
 _TYPES: Final = frozenset(
     {
         SESSION_CREATED,
@@ -46,8 +48,7 @@ def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
     """Whether an event is in the feed. The triggers of migration 0035 decide the same."""
     return (
         event_type in _TYPES
-        or event_type.startswith(_STATUS_PREFIX)
-        or events.is_extension(event_type)
+        or event_type.startswith((_STATUS_PREFIX, *_EXTENSION_PREFIXES))
         or events.is_approval_request(event_type, body)
     )
 

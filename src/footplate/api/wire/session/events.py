@@ -79,6 +79,7 @@ StepEventType = Literal[
     "step.ended",
     "step.playback",
 ]
+SetupEventType = Literal["project.setup_started", "project.setup_ended"]
 
 
 class UserMessage(Body):
@@ -201,7 +202,7 @@ class ListEvents(Parameters):
     order: Literal["asc", "desc"] | None = None
     page: Text | None = None
     types: Annotated[
-        list[Literal[EventType, StepEventType]],
+        list[Literal[EventType, StepEventType, SetupEventType]],
         Field(alias="types[]", default_factory=list, description="`step.*` only with `extensions=true`."),
     ]
     created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
@@ -216,7 +217,7 @@ class ListEvents(Parameters):
             raise InvalidRequest(
                 "types[]: a type of the reference API, unless the list includes the types of Footplate",
                 field="types[]",
-                help_text="Add `extensions=true`, or leave out the types that start with `step.`.",
+                help_text="Add `extensions=true`, or leave out the types that start with `step.` or `project.`.",
             )
 
 
