@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0061"
-down_revision = "0047"
+down_revision = "0059"
 
 
 def upgrade() -> None:
