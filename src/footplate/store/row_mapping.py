@@ -7,6 +7,7 @@ import asyncpg
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import Audience
+from footplate.domain.ports.deployment_health import WorkerDescription, WorkerRecord
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
@@ -152,6 +153,23 @@ def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
 
 def load_agent(row: Row) -> Agent:
     return Agent(**_field_values(row, Agent))
+
+
+def load_worker(row: Row) -> WorkerRecord:
+    return WorkerRecord(
+        id=row["id"],
+        host=row["host"],
+        description=WorkerDescription(
+            version=row["version"],
+            backends=row["backends"],
+            harnesses=row["harnesses"],
+            max_turns=row["max_turns"],
+        ),
+        started_at=row["started_at"],
+        last_seen_at=row["last_seen_at"],
+        running_turns=row["running_turns"],
+        is_alive=row["is_alive"],
+    )
 
 
 def load_environment(row: Row) -> EnvironmentRecord:

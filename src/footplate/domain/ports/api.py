@@ -24,6 +24,7 @@ from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.policy.policy_replay import ReplayReads
+from footplate.domain.ports.deployment_health import WorkerReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
@@ -265,6 +266,7 @@ class Reads(
     WebhookReads,
     DeploymentReads,
     TriggerReads,
+    WorkerReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
