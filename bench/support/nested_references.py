@@ -38,6 +38,7 @@ _STEPS: Final = (
     *((each, "") for each in (*_DEPLOYMENTS, *_TRIGGERS)),
 )
 """Operations that take steps, and the path to them."""
+_WITH_INITIAL_EVENTS: Final = ("POST /v1/sessions", f"{_SESSION}/fork", *_DEPLOYMENTS)
 _GENERATED: Final = re.compile(
     r'\bwhsec_[\w+/=]+|\b[a-z]+_[0-9a-z]{26}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="sort_key":)\d+|(?<="duration_ms":)\d+'
 )
@@ -54,10 +55,17 @@ STATUSES: Final[Mapping[Reference, int]] = {
     ("POST /v1/teams/{team_id}", "remove_member_ids"): 200,
     # These are looked up when the step runs; see `compare_step_results`.
     (f"{_SESSION}/steps/{{step_id}}", "project_id"): 200,
+    (f"{_SESSION}/steps/{{step_id}}", "content.source.project_id"): 200,
+    (f"{_SESSION}/events", "events.content.source.project_id"): 200,
+    **{(operation, "initial_events.content.source.project_id"): 200 for operation in _WITH_INITIAL_EVENTS},
+    (_BATCHES, "requests.prompt.source.project_id"): 200,
     **{
         (operation, f"{outer}{path}"): 200
         for operation, outer in _STEPS
-        for path in ("steps.project_id", "steps.sessions.agent")
+        for path in (
+            *("steps.project_id", "steps.sessions.agent", "steps.content.source.project_id"),
+            "steps.sessions.steps.content.source.project_id",
+        )
     },
 }
 """The status of each reference whose status is not 404."""
@@ -71,12 +79,14 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
     job: JsonObject = {"custom_id": "a", **session}
     shared: JsonObject = {"visibility": "team", "team_id": other["team_id"]}
     message: JsonObject = {"type": events.USER_MESSAGE, "content": [_document(other)]}
+    with_path: JsonObject = {"type": events.USER_MESSAGE, "content": [_project_file(other)]}
     mounted: JsonObject = {"resources": [{"type": "file", "file_id": other["file_id"]}]}
     confirmed: JsonObject = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": other["approval_id"]}
     returned: JsonObject = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": other["approval_id"]}
     stopped: JsonObject = {"type": events.USER_INTERRUPT, "session_thread_id": other["thread_id"]}
     found: dict[Reference, Sequence[JsonObject]] = {
         (f"{_SESSION}/events", "events.content.source.file_id"): [{"events": [message]}],
+        (f"{_SESSION}/events", "events.content.source.project_id"): [{"events": [with_path]}],
         (f"{_SESSION}/events", "events.session_thread_id"): [{"events": [stopped]}],
         (f"{_SESSION}/events", "events.tool_use_id"): [{"events": [{**confirmed, "result": "allow"}]}],
         (f"{_SESSION}/events", "events.custom_tool_use_id"): [{"events": [{**returned, "content": []}]}],
@@ -85,6 +95,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         ("POST /v1/sessions", "team_id"): [{**session, **shared}],
         ("POST /v1/sessions", "agent.id"): [{**session, "agent": form} for form in _agents(other)],
         ("POST /v1/sessions", "initial_events.content.source.file_id"): [{**session, "initial_events": [message]}],
+        ("POST /v1/sessions", "initial_events.content.source.project_id"): [{**session, "initial_events": [with_path]}],
         ("POST /v1/sessions", "resources.file_id"): [{**session, **mounted}],
         (_SESSION, "team_id"): [shared],
         (_SESSION, "owner_id"): [{"owner_id": other["member_id"]}],
@@ -92,9 +103,11 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         (f"{_SESSION}/steps/{{step_id}}/move", "before"): [{"before": other["step_id"]}],
         (f"{_SESSION}/steps/{{step_id}}", "project_id"): [{"project_id": other["project_id"]}],
         (f"{_SESSION}/steps/{{step_id}}", "content.source.file_id"): [{"content": [_document(other)]}],
+        (f"{_SESSION}/steps/{{step_id}}", "content.source.project_id"): [{"content": [_project_file(other)]}],
         (f"{_SESSION}/fork", "agent.id"): [{"agent": form} for form in _agents(other)],
         (f"{_SESSION}/fork", "at_event_id"): [{"at_event_id": other["approval_id"]}],
         (f"{_SESSION}/fork", "initial_events.content.source.file_id"): [{"initial_events": [message]}],
+        (f"{_SESSION}/fork", "initial_events.content.source.project_id"): [{"initial_events": [with_path]}],
         (f"{_SESSION}/merge", "project_id"): [{"project_id": other["project_id"]}],
         (f"{_SESSION}/push", "project_id"): [{"project_id": other["project_id"]}],
         (_BATCHES, "team_id"): [{"requests": [{**job, "steps": [SKIPPED_STEP]}], **shared}],
@@ -102,6 +115,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
             {"requests": [{**job, "agent": form, "steps": [SKIPPED_STEP]}]} for form in _agents(other)
         ],
         (_BATCHES, "requests.prompt.source.file_id"): [{"requests": [{**job, "prompt": [_document(other)]}]}],
+        (_BATCHES, "requests.prompt.source.project_id"): [{"requests": [{**job, "prompt": [_project_file(other)]}]}],
         ("POST /v1/policies/replay", "project_id"): [
             {"project_id": other["project_id"], "permissions": {"deny": ["Bash(shutdown *)"]}}
         ],
@@ -119,6 +133,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         found[deployments, "agent.id"] = [{**planned, "agent": form} for form in _agents(other)]
         found[deployments, "resources.file_id"] = [{**planned, **mounted}]
         found[deployments, "initial_events.content.source.file_id"] = [{**named, "initial_events": [message]}]
+        found[deployments, "initial_events.content.source.project_id"] = [{**named, "initial_events": [with_path]}]
     for triggers in _TRIGGERS:
         found |= {(triggers, path): [_trigger(session, steps=[step])] for path, step in _steps(other)}
         found[triggers, "team_id"] = [_trigger(session, **shared)]
@@ -143,6 +158,10 @@ def _document(other: Mapping[str, str]) -> JsonObject:
     return {"type": "document", "source": {"type": "file", "file_id": other["file_id"]}}
 
 
+def _project_file(other: Mapping[str, str]) -> JsonObject:
+    return {"type": "file", "source": {"type": "path", "path": "README.md", "project_id": other["project_id"]}}
+
+
 def _agents(other: Mapping[str, str]) -> Iterator[JsonObject]:
     """Yields the forms of a reference to an agent: alone, with a version, and with overrides."""
     agent_id = other["agent_id"]
@@ -154,11 +173,14 @@ def _agents(other: Mapping[str, str]) -> Iterator[JsonObject]:
 def _steps(other: Mapping[str, str]) -> Iterator[tuple[str, JsonObject]]:
     """Yields steps that refer to an object, with the path of the reference."""
     prompt: JsonObject = {"kind": "prompt", "content": [_document(other)], "condition": "false"}
+    with_path: JsonObject = {**prompt, "content": [_project_file(other)]}
     parallel: JsonObject = {"kind": "parallel", "condition": "false"}
     yield "steps.project_id", {"kind": "merge", "project_id": other["project_id"], "condition": "false"}
     yield "steps.content.source.file_id", prompt
+    yield "steps.content.source.project_id", with_path
     yield "steps.sessions.agent", {**parallel, "sessions": [{"agent": other["agent_id"], "shell": "true"}]}
     yield "steps.sessions.steps.content.source.file_id", {**parallel, "sessions": [{"steps": [prompt]}]}
+    yield "steps.sessions.steps.content.source.project_id", {**parallel, "sessions": [{"steps": [with_path]}]}
 
 
 REFERENCES: Final = frozenset(find_references(defaultdict(str), defaultdict(str)))

@@ -74,7 +74,7 @@ class CommandRunner:
                 continue
             refusal = key.expected_refusal(required)
             ids = shared if refusal is not None or own is None else own
-            arguments = _arguments(home, ids)[command]
+            arguments = build_arguments(home, ids)[command]
             code, output, message = await self._run(home, command, arguments)
             fault = self._find_fault(key, command, code, message, refusal, names_ids=_has_id(arguments, shared))
             if key.is_foreign and any(each in output for each in shared.values()):
@@ -144,7 +144,7 @@ def _has_id(arguments: Sequence[str], ids: Ids) -> bool:
     return not set(arguments).isdisjoint(ids.values())
 
 
-def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
+def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
     """Returns the arguments of each command. A command that is missing here fails the claim."""
     session, new_name = ids["session_id"], f"n-{secrets.token_hex(6)}"
     return {
@@ -223,6 +223,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "agents create": ["--name", new_name, "--model", "claude-sonnet-5"],
         "agents archive": [ids["agent_id"]],
         "environments ls": [],
+        "environments backends": [],
         "environments show": [ids["environment_id"]],
         "environments create": ["--name", new_name],
         "environments rm": [ids["environment_id"]],
@@ -248,6 +249,7 @@ def _arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "teams create": [new_name],
         "teams add-member": [ids["team_id"], ids["member_id"]],
         "teams remove-member": [ids["team_id"], ids["member_id"]],
+        "models": [],
         "usage": ["--by", "tool"],
         "limits set": ["sessions", "1000000"],
         "limits unset": ["stored_bytes"],

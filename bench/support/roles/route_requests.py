@@ -34,6 +34,7 @@ _HIDDEN_WITH_SESSION: Final = frozenset(
 _SIGNED: Final = "POST /v1/triggers/{trigger_id}"
 """Needs a signature instead of a key, and these requests have none."""
 _OPENS_TERMINAL: Final = "POST /v1/sessions/{session_id}/terminal"
+_NEEDS_IDLE_SESSION: Final = ("POST /v1/sessions/{session_id}/archive", "DELETE /v1/sessions/{session_id}")
 _SESSION_CREATION: Final = ("/v1/sessions", "/v1/sessions/import")
 _INCOMPLETE: Final = ("/merge", "/push", "/bundle", "/transcript", "/import", "/move", "/result", "/next", "/retry")
 """Routes that need more than the session has: a project, Claude Code, or a step in the right state. They are served
@@ -102,10 +103,12 @@ class RouteCaller:
                     for http in clients:
                         await self._call(key, case, http, shared, refusal)
                 else:
-                    served = own or shared
+                    served, operation = own or shared, str(case.operation)
+                    if operation in _NEEDS_IDLE_SESSION:
+                        await _interrupt(next(replicas), served["session_id"])
                     await self._call(key, case, next(replicas), served, None)
-                    if str(case.operation) == _OPENS_TERMINAL:
-                        await _close_terminal(next(replicas), served["session_id"])
+                    if operation == _OPENS_TERMINAL:
+                        await _interrupt(next(replicas), served["session_id"])
         finally:
             for http in clients:
                 await http.aclose()
@@ -254,15 +257,16 @@ def _is_served(operation: Operation, status: int) -> bool:
     return status in {httpx2.codes.BAD_REQUEST, httpx2.codes.CONFLICT} and operation.path.endswith(_INCOMPLETE)
 
 
-async def _close_terminal(http: httpx2.AsyncClient, session_id: str) -> None:
-    """Closes the terminal and waits for the end of its turn: a running session cannot be archived or deleted."""
+async def _interrupt(http: httpx2.AsyncClient, session_id: str) -> None:
+    """Interrupts the session, a terminal included, until no turn runs."""
     session = f"/v1/sessions/{session_id}"
 
     async def is_idle() -> bool:
         await http.post(f"{session}/events", json={"events": [{"type": events.USER_INTERRUPT}]})
-        return bool((await http.get(session)).json()["status"] == "idle")
+        found = (await http.get(session)).json()
+        return found.get("status") not in {"running", "rescheduling"}
 
-    require(holds=await wait_until(is_idle, 60), otherwise=f"the terminal of {session_id} did not close")
+    require(holds=await wait_until(is_idle, 60), otherwise=f"the session {session_id} does not become idle")
 
 
 def _client(base_url: str, secret: str | None) -> httpx2.AsyncClient:

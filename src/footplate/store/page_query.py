@@ -44,9 +44,11 @@ _SELECTS: Final = {
 }
 _VISIBLE: Final = "(coalesce(v.owner, v.principal) = any({0}) or v.visible_to = any({0}))"
 _IN_PROJECTS: Final = "(v.project_ids <> '{{}}' and v.project_ids <@ {0}::text[])"
-_AUDIT_CONDITION: Final = (
+_AUDIT_CONDITION: Final = (  # changes to triggers are visible with the trigger
     f"(s.session is null or coalesce((select {_VISIBLE} from sessions v where v.id = s.session),"  # noqa: S608
     " not exists (select from hidden_deletions d where d.session_id = s.session)))"
+    " and (s.layer is distinct from 'trigger' or exists (select from triggers t where t.id = s.content ->> 'id'"
+    " and (t.owner = any({0}) or t.visible_to = any({0}))))"
 )
 _AUDIENCE_CONDITIONS: Final = {
     "sessions": _VISIBLE.replace("v.", "s."),

@@ -138,6 +138,20 @@ async def test_steps_are_added_to_an_existing_session(office: Office) -> None:  
     assert await office.cell.reads.triggers(hidden, Page(limit=10)) == []
 
 
+async def test_changes_of_a_hidden_trigger_are_hidden_in_the_audit_trail(office: Office) -> None:  # noqa: F811
+    trigger = await create(office)
+    viewer = await office.member("operator")
+
+    async def find_layers(principal: Principal) -> set[str | None]:
+        return {entry.layer for entry in await office.cell.reads.audit(principal, Page(limit=10), AuditFilter())}
+
+    assert "trigger" in await find_layers(viewer)
+    async with office.cell.database.connection() as connection:
+        await connection.execute("update triggers set visible_to = 'owner' where id = $1", trigger.id)
+    assert "trigger" not in await find_layers(viewer)
+    assert "trigger" in await find_layers(office.admin)
+
+
 async def test_a_condition_that_is_false_is_recorded_and_starts_nothing(office: Office) -> None:  # noqa: F811
     trigger = await create(office, condition='payload.branch == "main"')
     ignored, accepted = await deliver(office, trigger, payload={"branch": "other"})
