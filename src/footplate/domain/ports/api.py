@@ -160,6 +160,8 @@ class SessionFilter:
     harness: str | None = None
     is_default_harness: bool = False
     """Whether sessions whose agents name no harness run on it."""
+    is_stuck: bool = False
+    """Only sessions that have work and do not move."""
     terms: Sequence[SearchTerm] | None = None
     """What the sessions must contain."""
 
