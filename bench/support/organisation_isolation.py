@@ -339,6 +339,10 @@ def build_requests(
     if not names:
         return
     in_body = [name for name in names if name not in operation.path_parameters]
+    if operation.path == "/v1/policies/explain":  # a session has its own agent and projects
+        for name in names:
+            yield from _choices(operation, document, own, [name])
+        return
     if not set(EXCLUSIVE_FIELDS) <= set(in_body):
         yield from _choices(operation, document, own, names)
         return

@@ -38,7 +38,7 @@ _PERIODIC: Final = {
     *("searchable_session", "searchable_events", "insert_search_document", "delete_search_documents"),
     *("webhook_organisations", "webhooks_to_wake", "delete_old_webhook_secrets", "expire_webhooks"),
 }
-"""Statements that run every few seconds, whatever sessions do."""
+"""Statements of the sweep, and others that run every few seconds beside the turns."""
 _TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals", "feed", "feed_pending")
 _UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"
 _REPORT_SECONDS: Final = 1.5

@@ -197,8 +197,8 @@ class Sessions:
         return Pages(self._transport, "/v1/sessions", Session, params)
 
     async def count(self, **filters: str | bool | Sequence[str] | None) -> SessionCounts:
-        """Returns the number of sessions in each state. `filters` are `q` (words of titles, messages and paths), `states`,
-        `project_id`, `owner_id`, `harness`, `agent_id`, `stuck` and the others of `list`.
+        """Returns the number of sessions in each state. `filters` are `q` (words of titles, messages and paths),
+        `states`, `project_id`, `owner_id`, `harness`, `agent_id`, `stuck` and the others of `list`.
         """
         found = await self._transport.get("/v1/sessions/counts", drop_none(**_session_filters(filters)))
         return SessionCounts.model_validate(found)

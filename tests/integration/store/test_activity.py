@@ -106,7 +106,7 @@ async def test_a_session_without_a_live_worker_is_stalled(
     assert (await _activity(cell, principal, session_id)).state == "running"
 
 
-async def test_a_session_that_does_not_move_is_stuck_and_says_why(
+async def test_a_session_that_does_not_move_is_stuck_and_has_a_reason(
     cell: Cell, principal: Principal, leases: WorkerLeases
 ) -> None:
     async def stuck() -> list[str | None]:

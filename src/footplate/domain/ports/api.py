@@ -52,7 +52,7 @@ from footplate.domain.sessions.turns import (
     Turn,
     WhenBusy,
 )
-from footplate.domain.text.search_words import SearchTerm
+from footplate.domain.text.search_tokens import SearchTerm
 
 PlaybackAction = Literal["play", "pause", "next"]
 

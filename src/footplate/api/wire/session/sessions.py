@@ -48,7 +48,7 @@ from footplate.domain.ports.api import SessionFilter
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Session, SessionState, SessionStatus, TotalUsage
-from footplate.domain.text.search_words import parse_search
+from footplate.domain.text.search_tokens import parse_search
 
 _MICRO_PER_CENT: Final = 10_000
 
