@@ -53,6 +53,8 @@ ID_PREFIXES: Final = {
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
+    "agent_id": "agent_id",
+    "project_id": "project_id",
     "environment_id": "environment_id",
     "project_ids": "project_id",
     "workspace_id": "workspace_id",
@@ -71,6 +73,7 @@ FILTER_IDS: Final = {
     "from_event_id": "approval_id",
     "to_event_id": "approval_id",
     "ids[]": "file_id",
+    "owner_id": "member_id",
 }
 """Query parameters that refer to an object, and the path parameter of its kind."""
 PUBLIC_NAMES: Final = frozenset({("GET /v1/models", "after_id"), ("GET /v1/models", "before_id")})
