@@ -6,23 +6,17 @@ prints.
 """
 
 import asyncio
-import signal
-import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bench.prove.figure import Figure, require
+from bench.prove.figure import Figure
 from bench.support.claude.scenarios import HARNESSES, tool_namer
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster, open_cluster
-from footplate.domain.sessions import events as ev
-from footplate.stack.orphan_processes import wait_until
-from footplate.testing import Replies, replies, text, tool
+from bench.support.restarts import slow_turns
 
 _SCRIPT: Final = "rolling"
 _SECONDS: Final = 1.0
-_TIMEOUT_SECONDS: Final = 180.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -31,19 +25,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     exits: list[float] = []
     async with open_cluster(workers=2) as cluster, Client(cluster) as client:
         for harness in HARNESSES:
-            await cluster.model.install(_SCRIPT, _script(tool_namer(harness)("bash"), calls))
+            await cluster.model.install(_SCRIPT, slow_turns.build_script(tool_namer(harness)("bash"), calls, _SECONDS))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
                 found += [
-                    _summarise_turn(*each, calls) for each in await _run_round(cluster, client, agent, turns, exits)
+                    slow_turns.summarise_turn(*each, calls)
+                    for each in await _run_round(cluster, client, agent, turns, exits)
                 ]
                 print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
     return _judge(found, exits, rounds, calls)
-
-
-def _script(bash: str, calls: int) -> Replies:
-    calls_made = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(calls)]
-    return replies(*calls_made, [tool(bash, {"command": "cat ran"})], [text("Done.")])
 
 
 async def _run_round(
@@ -51,14 +41,9 @@ async def _run_round(
 ) -> Sequence[tuple[list[Event], dict[str, Any]]]:
     sessions = [await client.session(agent) for _ in range(turns)]
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(_run_turn(client, session_id)) for session_id in sessions]
-        await _wait_until_all_run_a_tool(client, sessions)
-        for index in range(2):
-            began = time.monotonic()
-            await cluster.kill_worker(index, signal.SIGTERM)
-            await cluster.workers[index].wait()
-            exits.append(time.monotonic() - began)
-            await cluster.restart_worker(index)
+        running = [group.create_task(slow_turns.run_turn(client, session_id, _SCRIPT)) for session_id in sessions]
+        await slow_turns.wait_until_all_run_a_tool(client, sessions)
+        exits += [await slow_turns.restart_gracefully(cluster, index) for index in range(2)]
     found = []
     for task, session_id in zip(running, sessions, strict=True):
         (turn,) = await client.list_turns(session_id)
@@ -66,34 +51,9 @@ async def _run_round(
     return found
 
 
-async def _run_turn(client: Client, session_id: str) -> list[Event]:
-    return await client.run_turn(session_id, f"Go. [[script:{_SCRIPT}]]", patience=_TIMEOUT_SECONDS)
-
-
-async def _wait_until_all_run_a_tool(client: Client, sessions: Sequence[str]) -> None:
-    async def all_run_a_tool() -> bool:
-        return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
-
-    require(holds=await wait_until(all_run_a_tool, _TIMEOUT_SECONDS), otherwise="not every turn reached its first tool")
-
-
-def _summarise_turn(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
-    results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
-    require(holds=bool(results), otherwise=f"a turn without results: {turn}")
-    ran = Counter(results[-1]["content"][0]["text"].split())
-    return {
-        "status": turn["status"],
-        "attempts": turn["attempt"],
-        "twice": sum(count > 1 for count in ran.values()),
-        "missing": calls - sum(f"call-{n}" in ran for n in range(calls)),
-        "unknown": sum("unknown" in event["content"][0]["text"] for event in results),
-        "errors": sum(event["type"] == ev.SESSION_ERROR for event in received),
-    }
-
-
 def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: int) -> Figure:
     failed = sum(turn["status"] != "completed" for turn in found)
-    sums = {name: sum(turn[name] for turn in found) for name in ("twice", "missing", "unknown", "errors")}
+    sums = {name: sum(turn[name] for turn in found) for name in slow_turns.COUNTS}
     handovers = sum(turn["attempts"] - 1 for turn in found)
     harnesses = ", ".join(HARNESSES)
     return Figure(

@@ -13,8 +13,7 @@ import secrets
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,9 +25,10 @@ from bench.support.cluster import Cluster, open_cluster
 from bench.support.terminal import cli_user, hostile_commands
 from bench.support.terminal.cli_user import CliUser
 from bench.support.terminal.tmux import Tmux
+from bench.support.terminal.viewer import PATIENCE, view_terminal
 from footplate.cli.render.terminal_io import Exit
 from footplate.client import AsyncFootplate, Forbidden
-from footplate.client.steps import Step, TerminalConnection
+from footplate.client.steps import Step
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.orphan_processes import wait_until
 
@@ -37,7 +37,6 @@ _SETTINGS: Final = {
     "FOOTPLATE_HEARTBEAT_TIMEOUT": "6",
     "FOOTPLATE_SWEEP_INTERVAL": "2",
 }
-_PATIENCE: Final = 120.0
 _SHELLS_AT_ONCE: Final = 4
 _GONE_SECONDS: Final = 30.0
 
@@ -69,32 +68,6 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await part()
             print(f"  {part.__name__}: {time.monotonic() - began:.0f} s", flush=True)
     return _figure(trial)
-
-
-class _Viewer:
-    """A connection that remembers the messages, and the output if it is small."""
-
-    def __init__(self, connection: TerminalConnection, *, keeps_output: bool) -> None:
-        self.connection = connection
-        self.output = bytearray()
-        self.size = 0
-        self.reasons: list[str] = []
-        self._keeps_output = keeps_output
-
-    async def receive(self) -> None:
-        async for message in self.connection:
-            if not isinstance(message, bytes):
-                self.reasons += [message["reason"]] if message["type"] == "closed" else []
-                continue
-            self.size += len(message)
-            if self._keeps_output:
-                self.output += message
-
-    async def shows(self, text: bytes) -> None:
-        async def is_shown() -> bool:
-            return text in self.output
-
-        require(holds=await wait_until(is_shown, _PATIENCE), otherwise=f"{text!r} is not shown: {self.output[-500:]!r}")
 
 
 @dataclass(slots=True)
@@ -170,8 +143,8 @@ class _Trial:
         await self.client.terminals.open(session_id)
         async with (
             AsyncFootplate(self.cluster.base_urls[1], str(key)) as watching,
-            self._view(self.client, session_id, write=True) as first,
-            self._view(watching, session_id) as second,
+            view_terminal(self.client, session_id, write=True) as first,
+            view_terminal(watching, session_id) as second,
         ):
             await first.shows(b"$ ")
             await second.connection.type_keys(b"touch typed-by-a-viewer\r")
@@ -200,8 +173,8 @@ class _Trial:
         typed_before = await self.page.sent_keys()
         async with (
             AsyncFootplate(self.cluster.base_urls[1], self.cluster.key) as other,
-            self._view(self.client, session_id, keeps_output=False) as first,
-            self._view(other, session_id, keeps_output=False) as second,
+            view_terminal(self.client, session_id, keeps_output=False) as first,
+            view_terminal(other, session_id, keeps_output=False) as second,
         ):
             await self.page.attach(session_id)  # it may type, so a response would be sent
             for start in range(0, len(commands), 50):
@@ -271,7 +244,7 @@ class _Trial:
         await self.client.terminals.open(session_id)
         sleep = f"sleep {marker}"
         line = f"{sleep} & setsid {sleep} & (trap '' HUP TERM INT; exec {sleep}) & nohup {sleep} & echo st''arted\r"
-        async with self._view(self.client, session_id, write=True) as viewer:
+        async with view_terminal(self.client, session_id, write=True) as viewer:
             await viewer.shows(b"$ ")
             await viewer.connection.type_keys(line.encode())
             await viewer.shows(b"started")
@@ -301,22 +274,9 @@ class _Trial:
         async def has_ended() -> bool:
             return (await self.client.steps.retrieve(step.session_id, step.id)).state not in {"pending", "running"}
 
-        if not await wait_until(has_ended, _PATIENCE):
+        if not await wait_until(has_ended, PATIENCE):
             raise NotHeld(f"a step did not end: {await self.client.steps.retrieve(step.session_id, step.id)}")
         return await self.client.steps.retrieve(step.session_id, step.id)
-
-    @asynccontextmanager
-    async def _view(
-        self, client: AsyncFootplate, session_id: str, *, write: bool = False, keeps_output: bool = True
-    ) -> AsyncIterator[_Viewer]:
-        async with client.terminals.attach(session_id, write=write) as connection:
-            viewer = _Viewer(connection, keeps_output=keeps_output)
-            receiving = asyncio.create_task(viewer.receive())
-            try:
-                yield viewer
-            finally:
-                receiving.cancel()
-                await asyncio.gather(receiving, return_exceptions=True)
 
 
 def _find_processes(marker: str) -> list[int]:

@@ -7,7 +7,7 @@ access, and may start commands through another process (`_get_spawner`).
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.ports.harness import CommandResult, Endpoint, Environment, Process
@@ -27,6 +27,9 @@ DEFAULT_GRACE: Final = 5.0
 
 
 class BaseEnvironment(Environment):
+    backend: ClassVar[str]
+    """The name of the backend."""
+
     """An environment for one turn. The turn calls `renew` while it holds its lease, and `aclose` at its end."""
 
     def __init__(
@@ -252,7 +255,8 @@ class BaseEnvironment(Environment):
             self._shell = await self._start_shell(spawner)
             if self._shell_state != NEW_SHELL:
                 directory = self._shell_state.locate(root=self._root, home=self.home)
-                await self._shell.restore(directory, self._shell_state.variables)
+                variables = self._shell_state.select_variables(self.backend, self._env)
+                await self._shell.restore(directory, variables)
                 if not self._shell.alive:  # the state broke it
                     self._discard_output(self._shell.retire())
                     self._forget_shell_state()
@@ -281,6 +285,8 @@ class BaseEnvironment(Environment):
             self._shell_state = describe_shell(
                 shell.report.directory,
                 shell.report.parse_variables(),
+                previous=self._shell_state,
+                backend=self.backend,
                 initial_variables=self._env,
                 roots={"root": self._root, "home": self.home},
                 initial_directory=self._working_directory,

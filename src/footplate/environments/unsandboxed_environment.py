@@ -21,6 +21,8 @@ from footplate.environments.processes.process_identity import LEASE_VARIABLE
 
 
 class UnsandboxedEnvironment(BaseEnvironment):
+    backend = "unsandboxed"
+
     def __init__(
         self,
         root: str,

@@ -79,6 +79,7 @@ def load_session(row: Row) -> Session:
         agent=row["agent"],
         environment_id=row["environment_id"],
         backend=row["environment"].get("backend"),
+        environment=row["environment"],
         status=SessionStatus(row["status"]),
         activity=activity,
         state=state,

@@ -120,6 +120,23 @@ async def test_a_stopping_worker_and_a_lost_one_are_reported_and_another_termina
     assert "last snapshot" in text_of(world.log.of_type(ev.AGENT_TOOL_RESULT)[1])
 
 
+async def test_a_terminal_that_is_opened_again_stays_open_although_no_person_types(world: World) -> None:
+    first = asyncio.create_task(TerminalHarness().run(context(world, FakeTerminals())))
+    await asyncio.sleep(0)
+    world.log.handover.set()
+    with pytest.raises(HandOver):
+        await first
+    world.log.handover.clear()
+    unused = FakeTerminals(next=FakeTerminal(was_used=False, idle_seconds=1799))
+    reopened = asyncio.create_task(TerminalHarness().run(context(world, unused)))
+    await asyncio.sleep(0.05)
+    assert unused.opened
+    assert not unused.next.reasons
+    world.interrupt.set()
+    await reopened
+    world.interrupt.clear()
+
+
 @pytest.mark.parametrize("kind", [None, StepKind.PROMPT])
 async def test_only_a_step_that_was_opened_as_a_terminal_is_one(world: World, kind: StepKind | None) -> None:
     """An agent may choose any harness, but a message must not open a terminal."""

@@ -1,6 +1,7 @@
 """Claims racing other claims and inputs: one waits for the lock on the session's head, or its worker dies midway."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -216,3 +217,37 @@ async def test_a_session_without_work_has_no_time_of_waking(cell: Cell, principa
         await cell.turns.finish(await cell.claim(session_id, principal), COMPLETED)
         head = await cell.head(session_id)
         assert (head["wake"], head["wake_at"] is not None) == (more, more)
+
+
+class _OvertakenClaims(Claims):
+    """Claims of a worker without containers. `meanwhile` runs after a claim has failed and before that is recorded."""
+
+    def __init__(self, cell: Cell, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(cell.database, cell.objects, default_harness="native", backends=["sandbox"])
+        self._meanwhile = meanwhile
+
+    async def _claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
+        try:
+            return await super()._claim(organisation, session_id, worker)
+        except Exception:
+            await self._meanwhile()
+            raise
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("is_overtaken", [False, True])
+async def test_a_missing_backend_is_recorded_unless_another_worker_has_claimed_since(
+    cell: Cell, principal: Principal, *, is_resumed: bool, is_overtaken: bool
+) -> None:
+    session_id = await cell.session(principal, "one", backend="docker")
+    if is_resumed:
+        await cell.claim(session_id, principal)
+
+    async def overtake() -> None:
+        if is_overtaken:
+            await cell.claim(session_id, principal)
+
+    found = await _OvertakenClaims(cell, overtake).claim(principal.organisation, session_id, "wrkr_host")
+    assert isinstance(found, NothingToClaim)
+    assert found.needs_backend == "docker"
+    assert (await cell.head(session_id))["needs_backend"] == (None if is_overtaken else "docker")

@@ -492,7 +492,7 @@ class FakeUnit(
         deployment_id: str | None = None,
         backend: str | None = None,
     ) -> tuple[Session, AcceptedInputs]:
-        await self._reads.environment(principal, environment_id)
+        environment = (await self._reads.environment(principal, environment_id)).config
         now = self._world.now()
         session = Session(
             id=ids.new_id(ids.SESSION),
@@ -518,6 +518,7 @@ class FakeUnit(
             ends_when_done=ends_when_done,
             deployment_id=deployment_id,
             backend=backend,
+            environment=environment if backend is None else {**environment, "backend": backend},
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

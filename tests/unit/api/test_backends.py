@@ -11,7 +11,7 @@ from .conftest import Api, make_client
 DOCKER = Backend(
     name="docker", network=Network(), can_limit_network=True, images=frozenset({"tests:1"}), supports_setup=True
 )
-MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": "go"}]}
+MESSAGE: JsonObject = {"type": "user.message", "content": [{"type": "text", "text": "go"}]}
 
 
 @pytest.mark.requirement("K6")
@@ -73,3 +73,37 @@ async def test_a_run_chooses_where_its_shell_is(api: Api) -> None:
             else:
                 fields = [each.json()["error"]["field"] for each in (created, sent, added)]
                 assert fields == ["agent.shell_mode", "overrides.shell_mode", "shell_mode"]
+
+
+@pytest.mark.requirement("R5")
+async def test_a_shell_on_the_host_is_refused_where_the_environment_needs_a_container(api: Api) -> None:
+    api.other_backends = [DOCKER]
+    async with make_client(api.build()) as http:
+        agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
+        on_host: JsonObject = {"type": "agent_with_overrides", "id": agent, "shell_mode": "host"}
+        step: JsonObject = {"kind": "shell", "command": "make", "shell_mode": "host"}
+        message: JsonObject = {**MESSAGE, "overrides": {"shell_mode": "host"}}
+        for number, config in enumerate(({"image": "tests:1"}, {"setup": "true"}, {})):
+            given = {"name": f"e{number}", "config": {"type": "cloud", "backend": "docker", **config}}
+            environment = (await http.post("/v1/environments", json=given)).json()["id"]
+            body: JsonObject = {"agent": agent, "environment_id": environment}
+            session = (await http.post("/v1/sessions", json=body)).json()["id"]
+            fork: JsonObject = {"initial_events": [message]}
+            job: JsonObject = {"custom_id": "one", **body, "steps": [step]}
+            requests: dict[str, JsonObject] = {
+                "/v1/sessions": {**body, "agent": on_host},
+                f"/v1/sessions/{session}/events": {"events": [message]},
+                f"/v1/sessions/{session}/steps": {"steps": [step]},
+                f"/v1/sessions/{session}/fork": fork,
+                "/v1/session_batches": {"requests": [job]},
+                "/v1/triggers": {"name": f"t{number}", **body, "steps": [step]},
+                "/v1/deployments": {"name": "d", **body, "agent": on_host, "initial_events": [MESSAGE]},
+            }
+            for path, sent in requests.items():
+                response = await http.post(path, json=sent)
+                if not config:
+                    assert response.status_code == 200, (path, response.text)
+                    continue
+                assert response.status_code == 400, (path, response.text)
+                assert response.json()["error"]["field"].endswith("shell_mode")
+                assert f"config.{next(iter(config))}" in response.json()["error"]["message"]

@@ -17,11 +17,20 @@ INITIAL = {
 }
 
 
-def describe(directory: bytes = b"/workspace", exported: Mapping[bytes, bytes] | None = None) -> ShellState:
+def describe(
+    directory: bytes = b"/workspace",
+    exported: Mapping[bytes, bytes] | None = None,
+    *,
+    previous: ShellState = NEW_SHELL,
+    backend: str = "sandbox",
+    initial_variables: Mapping[str, str] = INITIAL,
+) -> ShellState:
     return describe_shell(
         directory,
         exported or {},
-        initial_variables=INITIAL,
+        previous=previous,
+        backend=backend,
+        initial_variables=initial_variables,
         roots={"root": "/workspace", "home": "/home/agent"},
         initial_directory="/workspace",
     )
@@ -47,11 +56,25 @@ def test_only_changed_variables_are_stored_and_none_of_footplates_own() -> None:
         b"FOOTPLATE_LEASE_ID": b"lease",
         b"NOT_TEXT": b"\xff",
     }
-    assert describe(exported=exported).variables == {
-        "EMPTY": "",
-        "PATH": "/opt/bin:/usr/bin",
-        "TOKEN": "sécret\n'\"",
-    }
+    stored = describe(exported=exported)
+    assert stored.variables == {"EMPTY": "", "TOKEN": "sécret\n'\""}
+    assert stored.backend_variables == {"sandbox": {"PATH": "/opt/bin:/usr/bin"}}
+
+
+def test_variables_that_a_backend_sets_itself_stay_with_this_backend() -> None:
+    image = {"PATH": "/image/bin:/usr/bin", "JAVA_HOME": "/image/java"}
+    on_host = describe(exported={b"PATH": b"/opt/bin:/usr/bin", b"JAVA_HOME": b"/opt/java", b"TOKEN": b"1"})
+    assert on_host.select_variables("docker", image) == {"TOKEN": "1"}
+    exported = {b"PATH": b"/venv/bin:/image/bin", b"JAVA_HOME": b"/image/java", b"TOKEN": b"2"}
+    in_container = describe(exported=exported, previous=on_host, backend="docker", initial_variables=image)
+    stored = ShellState.from_json(orjson.loads(orjson.dumps(in_container.to_json())))
+    assert stored.select_variables("docker", image) == {"PATH": "/venv/bin:/image/bin", "TOKEN": "2"}
+    restored = {"PATH": "/opt/bin:/usr/bin", "JAVA_HOME": "/opt/java", "TOKEN": "2"}
+    assert stored.select_variables("sandbox", INITIAL) == restored
+    unchanged = {b"PATH": image["PATH"].encode(), b"JAVA_HOME": image["JAVA_HOME"].encode()}
+    reset = describe(exported=unchanged, previous=stored, backend="docker", initial_variables=image)
+    assert reset.select_variables("docker", image) == {}
+    assert reset.select_variables("sandbox", INITIAL) == {"PATH": "/opt/bin:/usr/bin", "JAVA_HOME": "/opt/java"}
 
 
 def test_stored_variables_are_bounded() -> None:

@@ -15,6 +15,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.file_upload import read_declared_size, receive_upload
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_query
+from footplate.api.requests.shell_modes import EnvironmentLoader, check_shell_modes
 from footplate.api.routing import create_router
 from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire import files_and_resources, response_models
@@ -22,7 +23,6 @@ from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.files_and_resources import MAX_IDS, ListFiles
 from footplate.api.wire.json_responses import json_response, list_response
 from footplate.domain import ids
-from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 from footplate.domain.organisations.limits import OrganisationLimitExceeded
@@ -159,12 +159,18 @@ async def delete_file(request: Request, file_id: str, principal: Caller) -> Resp
     return await execute_change(request, principal, raw, work)
 
 
-async def check_input_references(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
+async def check_input_references(
+    services: ApiServices,
+    principal: Principal,
+    inputs: list[Input],
+    load_environment: EnvironmentLoader | None = None,
+) -> None:
     """Raises `NotFound` for a file that the organisation does not have, and `InvalidRequest` for a directory that the
-    caller may not name, or a shell mode that the server does not have.
+    caller may not name, or a shell mode that the server does not have or the environment does not allow.
     """
+    modes = [("overrides.shell_mode", entry.overrides.get("shell_mode")) for entry in inputs]
+    await check_shell_modes(services, modes, load_environment)
     for entry in inputs:
-        check_shell_mode(entry.overrides.get("shell_mode"), services.backends, field_name="overrides.shell_mode")
         services.named_roots.check_context(principal.organisation, entry.context)
     file_ids = [file_id for entry in inputs for file_id in _referenced_file_ids(entry.body.get("content"))]
     for file_id in dict.fromkeys(file_ids):

@@ -2,7 +2,7 @@
 backend cannot enforce is rejected with an error that names the setting.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -153,7 +153,9 @@ def build_config(
     return built
 
 
-def check_stored_config(stored: JsonObject, backends: Sequence[Backend], *, field_name: str = "config.backend") -> None:
+def check_stored_config(
+    stored: Mapping[str, Json], backends: Sequence[Backend], *, field_name: str = "config.backend"
+) -> None:
     """Raises `InvalidRequest` for a backend that the operator does not offer, and for settings that the backend cannot
     enforce.
     """

@@ -7,7 +7,7 @@ configurations. The worker checks them again, in case the operator has changed t
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
@@ -118,12 +118,28 @@ def select_backend(
     raise _backend_refusal(field_name, f"{name!r} is not one of", backends)
 
 
-def check_shell_mode(shell_mode: Json, backends: Sequence[Backend], *, field_name: str = "shell_mode") -> None:
-    """Raise `InvalidRequest` if the operator allows no backend for this shell mode."""
+def check_shell_mode(
+    shell_mode: Json,
+    backends: Sequence[Backend],
+    *,
+    environment: Mapping[str, Json] | None = None,
+    field_name: str = "shell_mode",
+) -> None:
+    """Raise `InvalidRequest` if the operator allows no backend for this shell mode, or if that backend cannot enforce
+    the configuration of the environment. None: the environment is not known yet.
+    """
     names = [backend.name for backend in backends]
     lacks_host = "docker" in names and "sandbox" not in names  # `unsandboxed` never replaces a container
     if (shell_mode == "container" and "docker" not in names) or (shell_mode == "host" and lacks_host):
         raise _backend_refusal(field_name, f"{shell_mode!r} is possible with none of", backends)
+    if shell_mode and environment is not None:
+        config = replace(load_environment_config(environment), shell_mode=str(shell_mode))
+        try:
+            check_supported(config, select_backend(config, backends, field_name=field_name))
+        except InvalidRequest as error:
+            message = f"{field_name}: {shell_mode!r} is not possible in the environment of the session: {error.message}"
+            help_text = "Omit it, or choose an environment without this setting."
+            raise InvalidRequest(message, field=field_name, help_text=help_text) from error
 
 
 def check_supported(config: EnvironmentConfig, backend: Backend) -> None:

@@ -26,9 +26,15 @@ class ShellState:
     """The working directory, relative to its base, because hosts may have the session's files at different paths. None:
     the one in which programs start."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    backend_variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By backend, the changed values of variables that the backend sets itself. `PATH`, for example, has other entries
+    in a container than on the host."""
 
     def to_json(self) -> JsonObject:
-        return {"base": self.base, "directory": self.directory, "variables": {**self.variables}}
+        stored: JsonObject = {"base": self.base, "directory": self.directory, "variables": {**self.variables}}
+        if self.backend_variables:
+            stored["backend_variables"] = {name: {**values} for name, values in self.backend_variables.items()}
+        return stored
 
     @classmethod
     def from_json(cls, stored: JsonObject | None) -> Self:
@@ -38,7 +44,13 @@ class ShellState:
             base=cast("DirectoryBase", stored["base"]),
             directory=cast("str | None", stored["directory"]),
             variables=cast("Mapping[str, str]", stored["variables"]),
+            backend_variables=cast("Mapping[str, Mapping[str, str]]", stored.get("backend_variables") or {}),
         )
+
+    def select_variables(self, backend: str, initial_variables: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the variables that a new shell exports on this backend, which sets `initial_variables` itself."""
+        shared = {name: value for name, value in self.variables.items() if name not in initial_variables}
+        return {**shared, **self.backend_variables.get(backend, {})}
 
     def locate(self, *, root: str, home: str) -> str | None:
         """Return the absolute path of the working directory on this host. None: the one in which programs start."""
@@ -54,6 +66,8 @@ def describe_shell(
     directory: bytes,
     exported: Mapping[bytes, bytes],
     *,
+    previous: ShellState,
+    backend: str,
     initial_variables: Mapping[str, str],
     roots: Mapping[DirectoryBase, str],
     initial_directory: str,
@@ -61,10 +75,20 @@ def describe_shell(
     """Return what is stored of a shell in this directory with these exported variables.
 
     Variables with the value with which every shell starts are not stored, and neither are Footplate's own: they belong
-    to one turn. `roots`: the paths of the bases on this host.
+    to one turn. `roots`: the paths of the bases on this host. `previous` is the state before, which has what this
+    backend does not know: the variables of other backends, and those that only here are set by the backend itself.
     """
     base, relative = _relative_directory(directory, roots, initial_directory)
-    return ShellState(base=base, directory=relative, variables=_select_variables(exported, initial_variables))
+    found = _select_variables(exported, initial_variables)
+    own = {name: value for name, value in found.items() if name in initial_variables}
+    hidden = {name: value for name, value in previous.variables.items() if name in initial_variables}
+    others = {name: values for name, values in previous.backend_variables.items() if name != backend}
+    return ShellState(
+        base=base,
+        directory=relative,
+        variables={**{name: value for name, value in found.items() if name not in own}, **hidden},
+        backend_variables={**others, **({backend: own} if own else {})},
+    )
 
 
 def _relative_directory(

@@ -176,9 +176,11 @@ class Session:
     parent_id: str | None = None
     """The session that started it."""
     deployment_id: str | None = None
+    """The deployment whose run created it."""
     backend: str | None = None
     """The backend that was chosen for the session. None: the operator's default."""
-    """The deployment whose run created it."""
+    environment: JsonObject = field(default_factory=dict)
+    """The configuration of its environment when it was created, with the chosen backend."""
     conversation_id: str | None = None
     """The harness's own id of the conversation. None: it has none, or no turn has run."""
 

@@ -36,7 +36,7 @@ class TurnActivities:
         self, runner: TurnRunner, *, heartbeat_timeout: float, drain: float = 0.0, max_turns: int | None = None
     ) -> None:
         """`drain`: seconds that a turn may go on while the worker stops. `max_turns`: of all task queues together, if
-        there are several; the SDK limits each one.
+        there are several. Their common slots prevent most turns beyond it (`turn_slots.py`).
         """
         self._runner = runner
         self._interval = heartbeat_timeout / 4
@@ -50,7 +50,8 @@ class TurnActivities:
         backend that the turn needs if this worker does not offer it.
         """
         if self._max_turns is not None and self._turn_count >= self._max_turns:
-            raise retryable_error("This worker runs as many turns as it may; another worker starts the turn.", "busy")
+            message = "This worker runs as many turns as it may; another worker starts the turn."
+            raise retryable_error(message, "busy", after=IMMEDIATELY)
         self._turn_count += 1
         try:
             with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):

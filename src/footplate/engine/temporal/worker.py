@@ -13,6 +13,7 @@ from footplate.config import Settings
 from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.deployment_schedules import DeploymentActivities
 from footplate.engine.temporal.sweep_schedule import SweepSchedule
+from footplate.engine.temporal.turn_slots import TurnSlots, create_tuner
 from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow, webhook_queue
 from footplate.engine.temporal.workflows import DeploymentWorkflow, SessionWorkflow, SweepWorkflow, backend_queue
 
@@ -35,6 +36,8 @@ async def run_worker(
 ) -> None:
     schedule = SweepSchedule(client, settings)
     await schedule.create_or_repair()
+    # With several queues, all share the slots for turns.
+    slots = TurnSlots(settings.max_turns) if settings.backends else None
     worker = Worker(
         client,
         task_queue=settings.task_queue,
@@ -42,7 +45,9 @@ async def run_worker(
         activities=[turns.run_turn, turns.prepare, sweep.sweep, *([deployments.fire] if deployments else [])],
         # The workflows do no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        max_concurrent_activities=settings.max_turns + 1,  # one for a sweep that an older version started
+        # One for a sweep that an older version started.
+        max_concurrent_activities=settings.max_turns + 1 if slots is None else None,
+        tuner=None if slots is None else create_tuner(slots),
         max_cached_workflows=1000,
         max_concurrent_workflow_task_polls=4,
         max_concurrent_activity_task_polls=4,
@@ -50,7 +55,7 @@ async def run_worker(
         max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
         graceful_shutdown_timeout=timedelta(seconds=settings.drain),
     )
-    turn_workers = [worker, *create_backend_workers(client, settings, turns)]
+    turn_workers = [worker, *([] if slots is None else create_backend_workers(client, settings, turns, slots))]
     async with AsyncExitStack() as exits:
         if webhooks is not None:
             await exits.enter_async_context(create_webhook_worker(client, settings, webhooks))
@@ -66,7 +71,7 @@ async def run_worker(
         await asyncio.gather(*(turn_worker.shutdown() for turn_worker in turn_workers))
 
 
-def create_backend_workers(client: Client, settings: Settings, turns: TurnActivities) -> list[Worker]:
+def create_backend_workers(client: Client, settings: Settings, turns: TurnActivities, slots: TurnSlots) -> list[Worker]:
     """One for each backend that the operator lists: they receive the turns that other workers do not offer the backend
     for.
     """
@@ -75,12 +80,12 @@ def create_backend_workers(client: Client, settings: Settings, turns: TurnActivi
             client,
             task_queue=backend_queue(settings.task_queue, backend),
             activities=[turns.run_turn],
-            max_concurrent_activities=settings.max_turns,
+            tuner=create_tuner(slots),
             max_concurrent_activity_task_polls=1,
             max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
             graceful_shutdown_timeout=timedelta(seconds=settings.drain),
         )
-        for backend in (settings.backend_names if settings.backends else ())
+        for backend in settings.backend_names
     ]
 
 

@@ -56,6 +56,7 @@ class ContainerStart:
 
 
 class DockerEnvironment(EnclosedEnvironment):
+    backend = "docker"
     noun = "container"
 
     def __init__(

@@ -32,6 +32,7 @@ class SandboxHost:
 
 
 class SandboxEnvironment(EnclosedEnvironment):
+    backend = "sandbox"
     noun = "sandbox"
 
     def __init__(

@@ -25,7 +25,9 @@ TOOL: Final = "terminal"
 IDLE_SECONDS: Final = 1800.0
 """A terminal without keys and output for this long is closed."""
 UNUSED_SECONDS: Final = 120.0
-"""A terminal that no person has joined in this time is closed."""
+"""A terminal that no person has joined in this time is closed, unless it was opened again after its worker stopped or
+was lost. Its person may be there, and not type.
+"""
 _CLOSED: Final = "The terminal was closed."
 _IDLE: Final = "The terminal was closed, because it was not used."
 _INTERRUPTED: Final = "The terminal was closed by an interrupt."
@@ -53,6 +55,7 @@ class _TerminalTurn:
         results = [event for event in turn.turn_events if event.type == ev.AGENT_TOOL_RESULT]
         self._last_status = as_object(results[-1].body.get("terminal")).get("status") if results else None
         self._is_open = len(uses) > len(results)
+        self._is_reopened = bool(uses)
 
     async def run(self) -> TurnOutcome:
         turn = self._turn
@@ -82,7 +85,7 @@ class _TerminalTurn:
         stopping = asyncio.create_task(turn.handover.wait())
         waiting = {running, interrupted, stopping}
         try:
-            while not any(task.done() for task in waiting) and not _is_idle(terminal):
+            while not any(task.done() for task in waiting) and not self._is_idle(terminal):
                 await asyncio.wait(waiting, timeout=_CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_closed = running.done()
@@ -99,6 +102,10 @@ class _TerminalTurn:
             raise HandOver
         return turn_outcome_factories.interrupted("") if turn.interrupt.is_set() and not is_closed else _completed()
 
+    def _is_idle(self, terminal: RunningTerminal) -> bool:
+        was_used = terminal.was_used or self._is_reopened
+        return terminal.idle_seconds >= (IDLE_SECONDS if was_used else UNUSED_SECONDS)
+
     async def _record_end(self, use: Event, status: _Status, text: str, terminal: RunningTerminal | None) -> None:
         details: JsonObject = {"status": status}
         if terminal is not None:
@@ -111,10 +118,6 @@ class _TerminalTurn:
         result = ev.tool_result_for(use, [ev.text_block(text)], is_error=status == "lost", call_id=self._turn.turn_id)
         result.body["terminal"] = details
         await self._turn.log.append([steps.in_step(result, self._turn.step)])
-
-
-def _is_idle(terminal: RunningTerminal) -> bool:
-    return terminal.idle_seconds >= (IDLE_SECONDS if terminal.was_used else UNUSED_SECONDS)
 
 
 def _reason(*, is_closed: bool, is_interrupted: bool, moves: bool) -> str:

@@ -49,9 +49,11 @@ from footplate.store.row_mapping import Row
 class _BackendNotOffered(Exception):
     """The worker does not offer the backend of the turn. Rolls the claim back."""
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, backend: str, epoch: int) -> None:
         super().__init__(backend)
         self.backend = backend
+        self.epoch = epoch
+        """The session's epoch after the rollback."""
 
 
 class Claims:
@@ -80,7 +82,7 @@ class Claims:
         try:
             return await self._claim(organisation, session_id, worker)
         except _BackendNotOffered as error:
-            await self._database.fetch("record_missing_backend", session_id, error.backend, worker)
+            await self._database.fetch("record_missing_backend", session_id, error.backend, worker, error.epoch)
             return NothingToClaim(needs_backend=error.backend)
 
     async def _claim(self, organisation: str, session_id: str, worker: str) -> Claim | NothingToClaim:
@@ -190,10 +192,11 @@ class Claims:
         resolved = agents_and_config.resolve_config(session["agent"], overrides, default_harness=self._default_harness)
         return replace(resolved, environment=session["environment"], mode=session["mode"])
 
-    def _check_backend(self, config: ResolvedConfig) -> None:
+    def _check_backend(self, config: ResolvedConfig, head: Row, *, is_committed: bool = False) -> None:
+        """`is_committed`: the claim has raised the epoch without a transaction, so no rollback lowers it."""
         missing = find_missing_backend(config.environment_config, self._backends) if self._backends else None
         if missing is not None:
-            raise _BackendNotOffered(missing)
+            raise _BackendNotOffered(missing, head["epoch"] if is_committed else head["epoch"] - 1)
 
     async def _find_work(
         self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
@@ -266,7 +269,7 @@ class Claims:
         """
         projects = await load_session_projects(connection, organisation, step["project_ids"], step["bases"])
         config = replace(_config_of_step(self._config(step, step["overrides"]), claimed), projects=projects)
-        self._check_backend(config)
+        self._check_backend(config, head, is_committed=expected_seq is not None)
         context = {**step["session_context"], **step["context"]}
         outputs = await load_outputs(connection, session_id, step["outputs"])
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
@@ -328,7 +331,7 @@ class Claims:
 
     async def _resume_turn(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_for_stored_turn(head, turn)
-        self._check_backend(before.config)
+        self._check_backend(before.config, head)
         projects = await load_session_projects(connection, turn["organisation"], turn["project_ids"], turn["bases"])
         outputs = await load_outputs(connection, turn["session_id"], turn["outputs"])
         content = content_blocks(await self._load_input_body(turn)) if turn["definition"] is None else ()

@@ -54,10 +54,11 @@ select current_setting('server_version') as postgresql, (select version_num from
 select backend, count(*) as workers from workers, unnest(backends) backend where lease_until > now() group by 1
 
 -- name: record_missing_backend
--- The worker $3 has claimed the session and does not offer the backend of its next turn, which it has not begun.
+-- The worker $3 has claimed the session and does not offer the backend of its next turn, which it has not begun. $4 is the
+-- epoch that its claim has left. A later claim knows better.
 update session_heads
 set needs_backend = $2, holder = case when holder = $3 and status = 'idle' then null else holder end
-where session_id = $1
+where session_id = $1 and epoch = $4
 
 -- name: forget_answers
 delete from answers where id in (

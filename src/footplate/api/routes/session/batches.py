@@ -11,6 +11,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_batch_body, read_body, read_empty_body, read_query
 from footplate.api.requests.route_permissions import check_delivery_steps
+from footplate.api.requests.shell_modes import check_shell_modes, environment_by_id, modes_of_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
@@ -34,7 +35,7 @@ from footplate.api.wire.session.batches import (
 )
 from footplate.api.wire.session.sessions import AgentChoice
 from footplate.api.wire.visibility import parse_audience
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
@@ -90,6 +91,12 @@ async def _define_jobs(services: ApiServices, principal: Principal, jobs: list[B
                 permissions=permissions.dump_permissions(job.permissions),
             )
         )
+    modes: dict[str, list[tuple[str, Json]]] = {}
+    for job_definition in defined:
+        in_environment = modes.setdefault(job_definition.environment_id, [])
+        in_environment += modes_of_steps(job_definition.agent, job_definition.steps)
+    for environment_id, requested in modes.items():
+        await check_shell_modes(services, requested, environment_by_id(services, principal, environment_id))
     check_delivery_steps(principal, [step for job in defined for step, _ in job.steps])
     contents = [job.content for job in defined]
     contents += [content for job in defined for step, _ in job.steps for content in step.contents]

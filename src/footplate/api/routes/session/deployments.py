@@ -13,6 +13,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_empty_body, read_message_body, read_query
 from footplate.api.requests.route_permissions import check_delivery_steps
+from footplate.api.requests.shell_modes import check_shell_modes, environment_by_id, modes_of_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
@@ -72,7 +73,7 @@ async def create_deployment(request: Request, principal: Caller) -> Response:
         permissions=permissions.dump_permissions(body.permissions),
         ends_when_done=body.ends_when_done,
     )
-    await _check_template(services, principal, template)
+    await _check_template(services, principal, template, body.environment_id)
     definition = DeploymentDefinition(
         name=body.name,
         environment_id=body.environment_id,
@@ -141,7 +142,12 @@ async def update_deployment(request: Request, deployment_id: str, principal: Cal
     resources = await _build_resources(services, principal, body.resources)
     schedule = None if body.schedule is None else body.schedule.to_schedule()
     old = await services.reads.deployment(principal, deployment_id)
-    await _check_template(services, principal, _change_template(old.definition.template, body, agent, resources))
+    await _check_template(
+        services,
+        principal,
+        _change_template(old.definition.template, body, agent, resources),
+        body.environment_id if "environment_id" in sent and body.environment_id else old.definition.environment_id,
+    )
 
     def change(found: Deployment) -> DeploymentDefinition:
         definition = found.definition
@@ -303,7 +309,9 @@ async def _build_resources(
     ]
 
 
-async def _check_template(services: ApiServices, principal: Principal, template: SessionTemplate) -> None:
+async def _check_template(
+    services: ApiServices, principal: Principal, template: SessionTemplate, environment_id: str
+) -> None:
     """Raises unless sessions could be created now. Each run checks it again."""
     if not template.messages and not template.steps:
         raise InvalidRequest(
@@ -312,6 +320,8 @@ async def _check_template(services: ApiServices, principal: Principal, template:
             help_text="Add a `user.message`, or steps.",
         )
     check_delivery_steps(principal, [step for step, _ in template.steps])
+    modes = modes_of_steps(template.agent, template.steps)
+    await check_shell_modes(services, modes, environment_by_id(services, principal, environment_id))
     services.named_roots.check_context(principal.organisation, template.context)
     contents = [body["content"] for body in template.messages]
     contents += [[*content] for step, _ in template.steps for content in step.contents]

@@ -11,6 +11,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_message_body, read_query
+from footplate.api.requests.shell_modes import environment_of_session
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.service_container import acquire_stream, get_services
@@ -37,7 +38,9 @@ async def send_events(request: Request, session_id: str, principal: Caller) -> R
     inputs = events.to_inputs(body.events)
     for sent in inputs:
         check_permission(principal, events.required_permission(sent.type))
-    await check_input_references(get_services(request), principal, inputs)
+    services = get_services(request)
+    environment = environment_of_session(services, principal, session_id)
+    await check_input_references(services, principal, inputs, environment)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         accepted = await unit.send(principal, session_id, inputs)

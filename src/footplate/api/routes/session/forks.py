@@ -9,6 +9,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_message_body
+from footplate.api.requests.shell_modes import environment_by_id, environment_of_session
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import can_prewarm, load_agent_snapshot
 from footplate.api.routing import create_router
@@ -29,8 +30,13 @@ async def fork_session(request: Request, session_id: str, principal: Caller) -> 
     services = get_services(request)
     point = forks.parse_fork_point(body)
     inputs = to_inputs(body.initial_events)
-    await check_input_references(services, principal, inputs)
-    agent = None if body.agent is None else await load_agent_snapshot(services, principal, body.agent)
+    environment = (
+        environment_of_session(services, principal, session_id)
+        if body.environment_id is None
+        else environment_by_id(services, principal, body.environment_id)
+    )
+    await check_input_references(services, principal, inputs, environment)
+    agent = None if body.agent is None else await load_agent_snapshot(services, principal, body.agent, environment)
     update = forks.make_fork_update(body, agent, default_harness=services.default_harness)
 
     async def work(unit: UnitOfWork) -> ChangeResult:

@@ -12,6 +12,7 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
+from footplate.api.requests.shell_modes import EnvironmentLoader, check_shell_modes, environment_by_id
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.service_container import ApiServices, get_services
@@ -36,7 +37,6 @@ from footplate.api.wire.session.sessions import (
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
-from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
@@ -51,9 +51,10 @@ router = create_router("/v1/sessions", "sessions")
 async def create_session(request: Request, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
-    agent = await load_agent_snapshot(get_services(request), principal, body.agent)
+    environment = environment_by_id(get_services(request), principal, body.environment_id, backend=body.backend)
+    agent = await load_agent_snapshot(get_services(request), principal, body.agent, environment)
     inputs = to_inputs(body.initial_events)
-    await check_input_references(get_services(request), principal, inputs)
+    await check_input_references(get_services(request), principal, inputs, environment)
     requested_files = [
         (await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()
     ]
@@ -62,9 +63,7 @@ async def create_session(request: Request, principal: Caller) -> Response:
     )
     get_services(request).named_roots.check_context(principal.organisation, body.context or {})
     if body.backend is not None:
-        environment = await get_services(request).reads.environment(principal, body.environment_id)
-        stored: JsonObject = {**environment.config, "backend": body.backend}
-        check_stored_config(stored, get_services(request).backends, field_name="backend")
+        check_stored_config(await environment(), get_services(request).backends, field_name="backend")
     audience = parse_audience(body.visibility, body.team_id)
     choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
 
@@ -102,8 +101,12 @@ def can_prewarm(services: ApiServices, agent: JsonObject) -> bool:
     return (agent.get("harness") or services.default_harness) in services.prewarmed_harnesses
 
 
-async def load_agent_snapshot(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
-    """Returns the agent as a session stores it."""
+async def load_agent_snapshot(
+    services: ApiServices, principal: Principal, choice: AgentChoice, load_environment: EnvironmentLoader | None = None
+) -> JsonObject:
+    """Returns the agent as a session stores it. `load_environment` loads the configuration of the environment that its
+    shell mode must suit.
+    """
     if isinstance(choice, str):
         agent = await services.reads.agent(principal, choice)
     else:
@@ -120,7 +123,7 @@ async def load_agent_snapshot(services: ApiServices, principal: Principal, choic
         check_search_available(choice.tools, available=services.has_search, where="agent.")
         check_installed(choice.server_toolsets, services.toolsets, where="agent.")
         snapshot = agents.snapshot_agent(agent, agents.normalise_definition_fields(choice))
-    check_shell_mode(snapshot.get("shell_mode"), services.backends, field_name="agent.shell_mode")
+    await check_shell_modes(services, [("agent.shell_mode", snapshot.get("shell_mode"))], load_environment)
     return await _embed_subagents(services, principal, snapshot)
 
 

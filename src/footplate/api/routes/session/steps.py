@@ -11,6 +11,7 @@ from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_empty_body, read_message_body, read_query
 from footplate.api.requests.route_permissions import check_delivery_steps
+from footplate.api.requests.shell_modes import check_shell_modes, environment_of_session, modes_of_steps
 from footplate.api.routes.files import check_input_references
 from footplate.api.routing import create_router
 from footplate.api.service_container import get_services
@@ -27,7 +28,6 @@ from footplate.api.wire.session.steps import (
     RetryStep,
     SubmitResult,
 )
-from footplate.domain.agents.environment_config import check_shell_mode
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input, PlaybackAction, UnitOfWork
 from footplate.domain.sessions import events
@@ -46,14 +46,15 @@ async def add_steps(request: Request, session_id: str, principal: Caller) -> Res
     body, raw = await read_message_body(request, AddSteps)
     definitions = [(step.to_definition(), step.overrides_of_turn) for step in body.steps]
     check_delivery_steps(principal, [definition for definition, _ in definitions])
-    for _, overrides in definitions:
-        check_shell_mode(overrides.get("shell_mode"), get_services(request).backends)
+    modes = modes_of_steps({}, definitions)
+    services = get_services(request)
+    await check_shell_modes(services, modes, environment_of_session(services, principal, session_id))
     prompts = [
         Input(type=events.USER_MESSAGE, body={"content": [*content]})
         for definition, _ in definitions
         for content in definition.contents
     ]
-    await check_input_references(get_services(request), principal, prompts)
+    await check_input_references(services, principal, prompts)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         added, accepted = await unit.add_steps(principal, session_id, definitions, before=body.before)

@@ -30,6 +30,12 @@ from footplate.api.requests.parsing import (
     read_query,
 )
 from footplate.api.requests.route_permissions import check_delivery_steps
+from footplate.api.requests.shell_modes import (
+    check_shell_modes,
+    environment_by_id,
+    environment_of_session,
+    modes_of_steps,
+)
 from footplate.api.routes.files import check_input_references
 from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import SignedRoute, create_router
@@ -298,6 +304,12 @@ async def _check_definition(services: ApiServices, principal: Principal, definit
     triggers.check_definition(definition, partial(check_command, with_payload=True))
     template = definition.template
     check_delivery_steps(principal, [step for step, _ in template.steps])
+    environment = (
+        environment_of_session(services, principal, definition.session_id)
+        if definition.session_id is not None
+        else environment_by_id(services, principal, definition.environment_id or "")
+    )
+    await check_shell_modes(services, modes_of_steps(template.agent, template.steps), environment)
     services.named_roots.check_context(principal.organisation, template.context)
     contents = [content for step, _ in template.steps for content in step.contents]
     sent = [Input(type=events.USER_MESSAGE, body={"content": [*content]}) for content in contents]

@@ -1,0 +1,1 @@
+"""Turns and terminals that must survive planned restarts of their workers."""
