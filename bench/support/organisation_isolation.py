@@ -56,6 +56,8 @@ ID_PREFIXES: Final = {
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
+    "agent_id": "agent_id",
+    "project_id": "project_id",
     "environment_id": "environment_id",
     "project_ids": "project_id",
     "workspace_id": "workspace_id",
@@ -75,6 +77,7 @@ FILTER_IDS: Final = {
     "from_event_id": "approval_id",
     "to_event_id": "approval_id",
     "ids[]": "file_id",
+    "owner_id": "member_id",
 }
 """Query parameters that refer to an object, and the path parameter of its kind."""
 PUBLIC_NAMES: Final = frozenset({("GET /v1/models", "after_id"), ("GET /v1/models", "before_id")})
@@ -402,6 +405,10 @@ def build_requests(
     if not names:
         return
     in_body = [name for name in names if name not in operation.path_parameters]
+    if operation.path == "/v1/policies/explain":  # a session has its own agent and projects
+        for name in names:
+            yield from _choices(operation, document, own, [name])
+        return
     if not set(EXCLUSIVE_FIELDS) <= set(in_body):
         yield from _choices(operation, document, own, names)
         return

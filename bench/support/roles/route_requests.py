@@ -219,6 +219,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/sessions/{session_id}/events with user.tool_confirmation": {"events": [decision]},
         "POST /v1/questions/{question_id}/answer": {"answers": {QUESTION_TEXT: "Red"}},
         "POST /v1/sessions/{session_id}/comments": COMMENT,
+        "POST /v1/policies/explain": {"tool": "bash", "input": {"command": "ls"}, "agent_id": None, "project_id": None},
         "POST /v1/limits": {"name": "sessions", "value": 1_000_000},
         "POST /v1/projects": location,
         "POST /v1/projects with permissions": {**location, "permissions": _RULES},

@@ -351,6 +351,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "only sends events, and nothing is read from the response",
     ),
+    "POST /v1/policies/explain": "evaluates rules for a call that does not run, and stores nothing",
     "POST /v1/policies/import": "reads rules and stores nothing",
     "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",
 }

@@ -16,6 +16,7 @@ from footplate.cli.commands import (
     comments,
     config,
     delivery,
+    deployment_health,
     diff,
     events,
     files,
@@ -112,6 +113,9 @@ app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=RESOURCES, short_help="List the models that agents can use.")(models.models)
+app.command(rich_help_panel=SERVERS, short_help="List the workers of the deployment.")(deployment_health.workers)
+app.command(rich_help_panel=SERVERS, short_help="List the task queues with what waits.")(deployment_health.queues)
+app.command(rich_help_panel=SERVERS, short_help="Show the versions of server and workers.")(deployment_health.versions)
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)

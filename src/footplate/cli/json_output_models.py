@@ -41,10 +41,13 @@ from footplate.client.response_models import (
     Session,
     SessionPin,
     SessionTemplate,
+    TaskQueue,
     Team,
     Turn,
     Usage,
     UsageReport,
+    Versions,
+    Worker,
 )
 from footplate.client.steps import Playback, Step, TerminalRecording
 from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
@@ -415,6 +418,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "agents": list[Agent] | ErrorAnswer,
     "agent": Agent | ErrorAnswer,
     "models": list[ModelInfo] | ErrorAnswer,
+    "workers": list[Worker] | ErrorAnswer,
+    "queues": list[TaskQueue] | ErrorAnswer,
+    "versions": Versions | ErrorAnswer,
     "environments": list[Environment] | ErrorAnswer,
     "environment": Environment | ErrorAnswer,
     "backends": list[Backend] | ErrorAnswer,

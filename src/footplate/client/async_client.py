@@ -5,7 +5,7 @@ from typing import Self
 import httpx2
 
 from footplate.client.approvals import Approvals, Comments, Inbox, Questions
-from footplate.client.audit import Audit, UsageReports
+from footplate.client.audit import Audit, DeploymentHealth, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
@@ -69,6 +69,7 @@ class AsyncFootplate:
         self.session_templates = SessionTemplates(self._transport)
         self.audit = Audit(self._transport)
         self.usage = UsageReports(self._transport)
+        self.health = DeploymentHealth(self._transport)
         self.limits = Limits(self._transport)
         self.members = Members(self._transport)
         self.teams = Teams(self._transport)

@@ -22,6 +22,7 @@ from footplate.client.response_models import (
     ModelInfo,
     Project,
     Session,
+    SessionCounts,
     SessionPin,
     SessionTemplate,
     TotalUsage,
@@ -175,6 +176,11 @@ class SessionTemplates:
         return SessionTemplate.model_validate(await self._transport.post(path))
 
 
+def _session_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {"states": "state[]", "statuses": "statuses[]"}
+    return {lists.get(name, name): value for name, value in filters.items() if value not in (None, ())}
+
+
 class Sessions:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -204,8 +210,9 @@ class Sessions:
         group_id: str | None = None,
         deployment_id: str | None = None,
         pinned: bool | None = None,
+        **filters: str | bool | Sequence[str] | None,
     ) -> Pages[Session]:
-        """Newest first. `parent_id`: only the children of this session."""
+        """Newest first. `parent_id`: only the children of this session. `filters`: see `count`."""
         params = {
             "pinned": pinned,
             "deployment_id": deployment_id,
@@ -215,8 +222,16 @@ class Sessions:
             "agent_id": agent_id,
             "include_archived": include_archived,
             "statuses[]": list(statuses) or None,
+            **_session_filters(filters),
         }
         return Pages(self._transport, "/v1/sessions", Session, params)
+
+    async def count(self, **filters: str | bool | Sequence[str] | None) -> SessionCounts:
+        """Returns the number of sessions in each state. `filters` are `q` (words of titles, messages and paths),
+        `states`, `project_id`, `owner_id`, `harness`, `agent_id`, `stuck` and the others of `list`.
+        """
+        found = await self._transport.get("/v1/sessions/counts", drop_none(**_session_filters(filters)))
+        return SessionCounts.model_validate(found)
 
     async def update(self, session_id: str, **fields: Any) -> Session:
         """Changes the session, for example its `title`, `visibility`, `team_id` or `owner_id`."""

@@ -14,6 +14,7 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import StoredFile
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.members import ApiKey, Member, Team
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import ViewFilter
@@ -23,6 +24,7 @@ from footplate.domain.policy.approvals import Approval
 from footplate.domain.policy.permissions import OrganisationPolicy
 from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.ports.api import EventPage, SessionFilter
+from footplate.domain.ports.deployment_health import WorkerRecord
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.batches import Batch, Job, JobState
@@ -101,6 +103,14 @@ class ApiReads:
         rows = await self._database.fetch("workers_by_backend")
         return {row["backend"]: row["workers"] for row in rows}
 
+    async def workers(self) -> Sequence[WorkerRecord]:
+        return [row_mapping.load_worker(row) for row in await self._database.fetch("workers")]
+
+    async def database_versions(self) -> Mapping[str, str]:
+        row = await self._database.fetchrow("database_versions")
+        assert row is not None
+        return {**row}
+
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return await self._fetch_page(row_mapping.load_environment, "environments", principal, page)
 
@@ -143,6 +153,11 @@ class ApiReads:
 
     async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         return await policy_replay.load_session_rules(self._database, principal, session_ids)
+
+    async def rules_of_new_session(
+        self, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+    ) -> SessionRules:
+        return await policy_replay.load_new_session_rules(self._database, principal, agent, project_ids)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         if principal.project_ids is not None and project_id not in principal.project_ids:

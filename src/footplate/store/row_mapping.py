@@ -1,5 +1,6 @@
 """Converts database rows to domain objects."""
 
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -7,12 +8,15 @@ import asyncpg
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import Audience
+from footplate.domain.ports.deployment_health import WorkerDescription, WorkerRecord
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
+from footplate.domain.sessions.activity_message import ActivityDetails, describe_activity
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.steps import PauseReason
 from footplate.domain.sessions.turns import (
     Activity,
+    ActivityState,
     ForkedFrom,
     Mode,
     Session,
@@ -79,6 +83,8 @@ def load_session(row: Row) -> Session:
         status=SessionStatus(row["status"]),
         activity=activity,
         state=state,
+        activity_message=describe_activity(activity, _activity_details(row)),
+        activity_since=_activity_since(row, activity),
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
@@ -91,6 +97,7 @@ def load_session(row: Row) -> Session:
         forked_from=_forked_from(row["fork"]),
         mode=Mode(row["mode"]),
         project_ids=row["project_ids"],
+        project_names={each["id"]: each["name"] for each in row.get("projects") or ()},
         workspace_id=row["workspace_id"],
         bases=row["bases"],
         resources=row["resources"],
@@ -134,6 +141,26 @@ def load_activity(row: Row) -> tuple[Activity, SessionState]:
     )
 
 
+def _activity_details(row: Row) -> ActivityDetails:
+    event, last_turn = row.get("current_event") or {}, row.get("last_turn") or {}
+    return ActivityDetails(
+        event_type=event.get("type"),
+        call_name=event.get("name"),
+        call_input=event.get("input"),
+        pause_reason=row.get("pause_reason"),
+        error=row["end_reason"] if row["ended_at"] is not None else last_turn.get("error"),
+    )
+
+
+def _activity_since(row: Row, activity: Activity) -> datetime | None:
+    """Returns since when a session waits or works. None: it is at rest, or the time is not known."""
+    if activity.state in {ActivityState.QUEUED, ActivityState.STALLED}:
+        since: datetime | None = row.get("wake_at") or row.get("claimed_at")
+        return since
+    event = row.get("current_event")
+    return None if event is None else datetime.fromisoformat(event["created_at"])
+
+
 def _session_end(row: Row) -> SessionEnd | None:
     if row["ended_at"] is None:
         return None
@@ -153,6 +180,23 @@ def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
 
 def load_agent(row: Row) -> Agent:
     return Agent(**_field_values(row, Agent))
+
+
+def load_worker(row: Row) -> WorkerRecord:
+    return WorkerRecord(
+        id=row["id"],
+        host=row["host"],
+        description=WorkerDescription(
+            version=row["version"],
+            backends=row["backends"],
+            harnesses=row["harnesses"],
+            max_turns=row["max_turns"],
+        ),
+        started_at=row["started_at"],
+        last_seen_at=row["last_seen_at"],
+        running_turns=row["running_turns"],
+        is_alive=row["is_alive"],
+    )
 
 
 def load_environment(row: Row) -> EnvironmentRecord:

@@ -19,6 +19,7 @@ from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
+from footplate.engine.temporal.queue_reports import QueueReports
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
@@ -141,6 +142,7 @@ async def run(settings: Settings) -> None:
             single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
+            queues=QueueReports(temporal, settings),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=create_delivery_service(settings, database, reader),

@@ -12,11 +12,13 @@ from typing import Final
 import structlog
 from temporalio.client import Client
 
+from footplate import __version__
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
 from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.session_outputs import OutputLimits
+from footplate.domain.ports.deployment_health import WorkerDescription
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.sessions.groups import ChildLimits
@@ -118,7 +120,15 @@ async def run(settings: Settings) -> None:
         await check_redis(settings)
         objects = await open_objects(settings)
         worker = ids.new_id(ids.WORKER)
-        leases = WorkerLeases(database, backends=settings.backend_names)
+        leases = WorkerLeases(
+            database,
+            description=WorkerDescription(
+                version=__version__,
+                backends=settings.backend_names,
+                harnesses=sorted(registry.installed_harnesses()),
+                max_turns=settings.max_turns,
+            ),
+        )
         trees = _create_trees(settings, database, objects, exits)
         backend = await create_environment_backend(
             settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees

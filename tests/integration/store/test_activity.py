@@ -106,6 +106,32 @@ async def test_a_session_without_a_live_worker_is_stalled(
     assert (await _activity(cell, principal, session_id)).state == "running"
 
 
+async def test_a_session_that_does_not_move_is_stuck_and_has_a_reason(
+    cell: Cell, principal: Principal, leases: WorkerLeases
+) -> None:
+    async def stuck() -> list[str | None]:
+        where = SessionFilter(is_stuck=True)
+        found = await cell.reads.sessions(principal, Page(limit=5), where)
+        assert sum((await cell.reads.count_sessions(principal, Page(limit=0), where)).values()) == len(found)
+        return [each.activity_message for each in found]
+
+    session_id = await cell.session(principal, "go")
+    assert await stuck() == []
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update session_heads set wake_at = now() - interval '2 minutes' where session_id = $1", session_id
+        )
+    assert await stuck() == ["Waits for a worker."]
+    claim = await cell.claim(session_id, principal, _WORKER)
+    await cell.turns.append(claim, [use("a")])
+    (listed,) = await cell.reads.sessions(principal, Page(limit=1), SessionFilter())
+    assert (listed.activity_message or "").startswith("bash: ")
+    assert listed.activity_since is not None
+    assert await stuck() == []
+    await leases.end_lease(_WORKER)
+    assert await stuck() == ["Its worker was lost, and no other worker has taken over yet."]
+
+
 async def test_a_list_is_planned_once_and_finds_the_last_turns_by_index(cell: Cell, principal: Principal) -> None:
     """Planning a list takes longer than reading it, because the turns have many partitions."""
     session_id = await cell.session(principal, "go")

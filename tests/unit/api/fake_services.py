@@ -31,6 +31,7 @@ from footplate.domain.ports.api import (
     StoredResponse,
     TranscriptImport,
 )
+from footplate.domain.ports.deployment_health import QueueRecord, WorkerRecord
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.terminals import TerminalFrame, TerminalInput, TerminalRecording
 from footplate.domain.ports.usage_report import UsageQuery, UsageRow
@@ -78,6 +79,7 @@ class World:
     agents: dict[str, list[Agent]] = field(default_factory=dict)
     environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
+    workers: list[WorkerRecord] = field(default_factory=list)
     log: dict[str, list[Position]] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
@@ -177,6 +179,12 @@ class FakeReads(
             raise NotFound("environment", environment_id)
         return record
 
+    async def workers(self) -> Sequence[WorkerRecord]:
+        return self._world.workers
+
+    async def database_versions(self) -> Mapping[str, str]:
+        return {"postgresql": "18.4", "schema_revision": "0055"}
+
     async def count_workers_by_backend(self) -> Mapping[str, int]:
         return {"sandbox": 2}
 
@@ -226,6 +234,13 @@ class FakeReads(
             for one in self._world.sessions.values()
             if one.id in session_ids and one.organisation == principal.organisation
         }
+
+    async def rules_of_new_session(
+        self, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+    ) -> SessionRules:
+        projects = [(Layer.PROJECT, self._world.projects.project(principal, one).permissions) for one in project_ids]
+        own = (Layer.ORGANISATION, (await self.policy(principal)).permissions)
+        return SessionRules(agent=agent, layers=[own, *projects])
 
     def _list_approvals(self, principal: Principal, is_question: bool) -> list[Approval]:  # noqa: FBT001 - a double
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
@@ -746,6 +761,25 @@ class FakeKeys:
         if secret not in self.known:
             raise Unauthenticated("This API key is not known.")
         return self.known[secret]
+
+
+class FakeQueues:
+    async def describe(self) -> Sequence[QueueRecord]:
+        return [
+            QueueRecord(
+                name="footplate",
+                kind="activity",
+                backend=None,
+                backlog=3,
+                oldest_seconds=1.5,
+                added_per_second=0.25,
+                taken_per_second=0,
+                pollers=2,
+            )
+        ]
+
+    async def server_version(self) -> str | None:
+        return "1.32.0"
 
 
 @dataclass

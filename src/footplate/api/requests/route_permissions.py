@@ -26,6 +26,7 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("DELETE", "/v1/browser_sessions/{browser_session_id}"): (Permission.VIEW,),
     ("POST", "/v1/browser_sessions/one_time_codes"): (Permission.VIEW,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
+    ("POST", "/v1/policies/explain"): (Permission.VIEW,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),
     ("POST", "/v1/projects"): (Permission.OPERATE, Permission.CHANGE_POLICY),
@@ -33,7 +34,8 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
     ("POST", "/v1/webhook_endpoints"): (Permission.OPERATE, Permission.MANAGE_MEMBERS),
 }
-_MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
+_MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys", "/v1/workers", "/v1/queues")
+"""Routes for administrators, also for reading. Workers and queues are those of the whole deployment."""
 _OPERATOR_ROUTES: Final = ("/v1/webhook_endpoints",)
 """Routes that need `operate` also for reading: the URL of an endpoint may contain a secret."""
 _RESTRICTED_KEY_ROUTES: Final = (

@@ -196,12 +196,19 @@ class SessionActivity(ResponseModel):
     state: ActivityState
     reason: StallReason | None
     """Why the session is stalled, is queued because of a limit, or waits for sessions. Otherwise null."""
+    message: Annotated[str | None, Field(description="What it does, or why it does not move, in words.")]
+    since: Annotated[datetime | None, Field(description="Since when. Null if it is at rest.")]
 
 
 class SessionCounts(ResponseModel):
     type: Literal["session_counts"]
     total: int
     states: dict[SessionState, int]
+
+
+class SessionProject(ResponseModel):
+    id: str
+    name: Annotated[str | None, Field(description="Null: the project was deleted.")]
 
 
 class SessionOwner(ResponseModel):
@@ -251,6 +258,7 @@ class Session(Dated):
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
     project_ids: list[str] = []
+    projects: list[SessionProject] = []
     workspace_id: str | None = None
     bases: dict[str, BaseAnswer] = {}
     permissions: PermissionsAnswer = PermissionsAnswer()

@@ -24,6 +24,7 @@ from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.policy.policy_replay import ReplayReads
+from footplate.domain.ports.deployment_health import WorkerReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
@@ -54,7 +55,7 @@ from footplate.domain.sessions.turns import (
     Turn,
     WhenBusy,
 )
-from footplate.domain.text.search_words import SearchTerm
+from footplate.domain.text.search_tokens import SearchTerm
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -164,6 +165,8 @@ class SessionFilter:
     harness: str | None = None
     is_default_harness: bool = False
     """Whether sessions whose agents name no harness run on it."""
+    is_stuck: bool = False
+    """Only sessions that have work and do not move."""
     terms: Sequence[SearchTerm] | None = None
     """What the sessions must contain."""
 
@@ -273,6 +276,7 @@ class Reads(
     InboxReads,
     CommentReads,
     SessionTemplateReads,
+    WorkerReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...

@@ -138,6 +138,9 @@ class Session:
     status: SessionStatus
     activity: Activity = Activity(ActivityState.NEW)
     state: SessionState = SessionState.DONE
+    activity_message: str | None = None
+    """What it does, or why it does not move, in words."""
+    activity_since: datetime | None = None
     title: str | None
     metadata: dict[str, str]
     context: JsonObject
@@ -152,6 +155,8 @@ class Session:
     mode: Mode = Mode.INTERACTIVE
     project_ids: Sequence[str] = ()
     """The projects of the session; the first one is the working directory. Empty: it works in a scratch directory."""
+    project_names: Mapping[str, str] = field(default_factory=dict)
+    """By project id. A project that was deleted has none."""
     workspace_id: str | None = None
     bases: Mapping[str, JsonObject] = field(default_factory=dict)
     """By project: the base commit and branch of its tree. Set when the first turn begins."""

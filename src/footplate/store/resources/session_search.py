@@ -13,7 +13,7 @@ from typing import Final
 
 import asyncpg
 
-from footplate.domain.text.search_words import SearchTerm, event_words, split_words
+from footplate.domain.text.search_tokens import SearchTerm, event_tokens, split_into_tokens
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 
@@ -22,7 +22,7 @@ _RUN_SECONDS: Final = 3.0
 _CHANGES_PER_BATCH: Final = 500
 _SESSIONS_PER_WALK: Final = 200
 _EVENTS_PER_DOCUMENT: Final = 200
-_MAX_WORDS: Final = 5000
+_MAX_TOKENS: Final = 5000
 """Different words of one row."""
 _CONTAINS: Final = "s.id in (select x.session_id from search_documents x where x.document @@ {}::text::tsquery)"
 
@@ -75,24 +75,26 @@ class SearchIndexing:
             return
         mark = _mark(session["organisation"])
         try:
-            await self._write(session_id, 0, mark, [*split_words(session["title"] or ""), *split_words(session_id)])
+            await self._write(
+                session_id, 0, mark, [*split_into_tokens(session["title"] or ""), *split_into_tokens(session_id)]
+            )
             after, is_complete = session["indexed_seq"], False
             while not is_complete:
                 rows = await self._database.fetch("searchable_events", session_id, after, _EVENTS_PER_DOCUMENT)
                 is_complete = len(rows) < _EVENTS_PER_DOCUMENT
                 if not rows:
                     return
-                words: list[str] = []
+                tokens: list[str] = []
                 for row in rows:
                     body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
-                    words += event_words(row["type"], body or {})
+                    tokens += event_tokens(row["type"], body or {})
                 after = rows[-1]["seq"]
-                await self._write(session_id, after, mark, words)
+                await self._write(session_id, after, mark, tokens)
         except asyncpg.ForeignKeyViolationError:  # deleted meanwhile
             return
 
-    async def _write(self, session_id: str, seq: int, mark: str, words: Sequence[str]) -> None:
-        lexemes = [f"{mark}{word}" for word in [*dict.fromkeys(words)][:_MAX_WORDS]]
+    async def _write(self, session_id: str, seq: int, mark: str, tokens: Sequence[str]) -> None:
+        lexemes = [f"{mark}{token}" for token in [*dict.fromkeys(tokens)][:_MAX_TOKENS]]
         await self._database.fetch("insert_search_document", session_id, seq, lexemes)
 
 
@@ -101,7 +103,7 @@ def build_search_filter(organisation: str, terms: Sequence[SearchTerm]) -> dict[
     if not terms:
         return {"false": ()}
     mark = _mark(organisation)
-    queries = [" & ".join(f"'{mark}{word}'{'' if term.is_exact else ':*'}" for word in term.words) for term in terms]
+    queries = [" & ".join(f"'{mark}{token}'{'' if term.is_exact else ':*'}" for token in term.tokens) for term in terms]
     return {" and ".join([_CONTAINS] * len(queries)): tuple(queries)}
 
 

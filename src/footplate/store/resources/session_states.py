@@ -4,7 +4,7 @@ The rules of `domain/sessions/activity.py` become one `case` over columns of the
 sessions are at rest, so a query for any other state starts from the sessions that are not, which have indexes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from footplate.store.page_query import build_conditions
 from footplate.store.resources.session_search import build_search_filter
 from footplate.store.row_mapping import load_activity
 
+_OVERDUE: Final = "h.wake_at < now() - interval '1 minute'"
 _LIVE: Final = "w.lease_until > now()"
 _PENDING: Final = (
     "(h.turn_id is not null and exists ("
@@ -47,21 +48,21 @@ FACT_CONDITIONS: Final = {
 """By fact of a rule. Facts that only distinguish activities of the same state have none."""
 
 
-def _is_implied(rule: ActivityRule, following: ActivityRule) -> bool:
-    """Whether the following rule gives each session of this one the same state."""
-    return following.state is rule.state and following.facts.items() <= rule.facts.items()
-
-
-def build_case(values: Mapping[SessionState, str]) -> str:
-    """Returns the `case` whose value depends on the state of a session."""
+def build_case(value_of: Callable[[ActivityRule], str]) -> str:
+    """Returns the `case` whose value depends on the first rule that applies to a session. A rule that is a special case
+    of the next one with the same value is omitted.
+    """
     rules: list[ActivityRule] = []
     for rule in reversed(ACTIVITY_RULES):
-        if not rules or not _is_implied(rule, rules[0]):
+        is_implied = (
+            bool(rules) and rules[0].facts.items() <= rule.facts.items() and value_of(rules[0]) == value_of(rule)
+        )
+        if not is_implied:
             rules.insert(0, rule)
     *conditional, last = rules
     assert not last.facts
-    branches = [f"when {_all_of(rule)} then {values[rule.state]}" for rule in conditional]
-    return f"case {' '.join(branches)} else {values[last.state]} end"
+    branches = [f"when {_all_of(rule)} then {value_of(rule)}" for rule in conditional]
+    return f"case {' '.join(branches)} else {value_of(last)} end"
 
 
 def _all_of(rule: ActivityRule) -> str:
@@ -70,7 +71,7 @@ def _all_of(rule: ActivityRule) -> str:
     )
 
 
-STATE: Final = build_case({state: f"'{state}'" for state in SessionState})
+STATE: Final = build_case(lambda rule: f"'{rule.state}'")
 _ACTIVE: Final = "select session_id from active_sessions where organisation = $1"
 _OPEN: Final = "select session_id from open_turns where organisation = $1"
 _WAITING: Final = "select session_id from session_heads where organisation = $1 and waits_for is not null"
@@ -90,12 +91,23 @@ def build_state_condition(states: Sequence[SessionState]) -> str:
     """Returns the condition that a session is in one of the states. Its `case` is a boolean, which the planner expects
     to be true for half of the sessions. It would expect an equation to be true for almost none, and read them all.
     """
-    condition = build_case({state: "true" if state in states else "false" for state in SessionState})
+    condition = build_case(lambda rule: "true" if rule.state in states else "false")
     if {*states} <= {*_SOURCES}:
         return f"s.id in ({_union(states)}) and {condition}"
     if len(states) == 1:
         return f"{_RESTING[states[0]]} and {condition}"
     return condition
+
+
+def _is_stuck(rule: ActivityRule) -> str:
+    activity = rule.activity.state if rule.activity else None
+    if activity is ActivityState.STALLED:
+        return "true"
+    return f"coalesce({_OVERDUE}, false)" if activity is ActivityState.QUEUED else "false"
+
+
+STUCK: Final = f"s.id in ({{}}) and {build_case(_is_stuck)}"
+"""Sessions that have work and do not move: they are stalled, or have waited too long for a worker."""
 
 
 def _union(states: Sequence[SessionState]) -> str:
@@ -125,6 +137,8 @@ def build_filters(principal: Principal, where: SessionFilter) -> dict[str, Any]:
         filters["h.status"] = [str(status) for status in where.statuses]
     if where.states:
         filters[build_state_condition(where.states)] = ()
+    if where.is_stuck:
+        filters[STUCK.format(_union([SessionState.QUEUED]))] = ()
     if where.terms is not None:
         filters |= build_search_filter(principal.organisation, where.terms)
     return filters
@@ -142,11 +156,11 @@ async def count_states(
     )
     condition = " and ".join(conditions)
     joined = "sessions s join session_heads h on h.session_id = s.id"
+    source = joined if where.statuses or where.is_stuck else "sessions s"
     sql = (
         f"select state, has_failed, count(*) from (select {STATE} as state, s.has_failed from {joined}"  # noqa: S608
         f" where {condition} and s.id in ({_union([*_SOURCES])})) busy group by 1, 2 union all"
-        f" select null, s.has_failed, count(*) from {joined if where.statuses else 'sessions s'} where {condition}"
-        " group by 2"
+        f" select null, s.has_failed, count(*) from {source} where {condition} group by 2"
     )
     async with database.connection() as connection:
         rows = await connection.fetch(sql, *arguments)

@@ -48,7 +48,7 @@ from footplate.domain.ports.api import SessionFilter
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
 from footplate.domain.sessions.turns import Session, SessionState, SessionStatus, TotalUsage
-from footplate.domain.text.search_words import parse_search
+from footplate.domain.text.search_tokens import parse_search
 
 _MICRO_PER_CENT: Final = 10_000
 
@@ -181,6 +181,13 @@ class SessionParameters(Parameters):
     project_id: Annotated[Text | None, Field(description="Only sessions that work on this project.")] = None
     owner_id: Annotated[Text | None, Field(description="Only sessions of this member.")] = None
     harness: Annotated[Text | None, Field(description="Only sessions whose agent runs on this harness.")] = None
+    stuck: Annotated[
+        bool,
+        Field(
+            description="Only sessions that have work and do not move: they are stalled, or have waited for a worker "
+            "for more than a minute. `activity.message` says why."
+        ),
+    ] = False
     q: Annotated[
         Text | None,
         StringConstraints(max_length=500),
@@ -204,6 +211,7 @@ class SessionParameters(Parameters):
             project_id=self.project_id,
             owner_id=self.owner_id,
             harness=self.harness,
+            is_stuck=self.stuck,
             terms=None if self.q is None else parse_search(self.q),
             is_default_harness=self.harness is not None and self.harness == default_harness,
         )
@@ -243,7 +251,12 @@ def serialize_session(session: Session) -> JsonObject:
         "backend": session.backend,
         "status": session.status.value,
         "state": session.state.value,
-        "activity": {"state": session.activity.state.value, "reason": session.activity.reason},
+        "activity": {
+            "state": session.activity.state.value,
+            "reason": session.activity.reason,
+            "message": session.activity_message,
+            "since": optional_timestamp(session.activity_since),
+        },
         "title": session.title,
         "metadata": {**session.metadata},
         "context": session.context,
@@ -262,6 +275,7 @@ def serialize_session(session: Session) -> JsonObject:
         "mode": session.mode.value,
         "forked_from": asdict(session.forked_from) if session.forked_from else None,
         "project_ids": [*session.project_ids],
+        "projects": [{"id": each, "name": session.project_names.get(each)} for each in session.project_ids],
         "workspace_id": session.workspace_id,
         "bases": {**session.bases},
         "permissions": shown_rules(session.permissions),

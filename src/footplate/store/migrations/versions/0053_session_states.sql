@@ -1,6 +1,14 @@
 -- In the order in which the API locks them, so that the two do not wait for each other.
 lock table session_heads, sessions in access exclusive mode;
 
+-- Null for workers of older versions.
+alter table workers
+    add column version       text,
+    add column harnesses     text[] not null default '{}',
+    add column max_turns     integer,
+    add column running_turns integer not null default 0,
+    add column last_seen_at  timestamptz not null default now();
+
 -- Whether an ended turn with this status and result was not successful. A completed turn can have a step that failed.
 create function has_turn_failed(status text, result json) returns boolean language sql immutable parallel safe as $$
     select status in ('failed', 'limit_reached', 'timed_out') or status = 'completed' and coalesce(result ->> 'success' = 'false', false)

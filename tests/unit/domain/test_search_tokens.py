@@ -2,12 +2,12 @@
 
 import pytest
 
-from footplate.domain.text.search_words import SearchTerm, event_words, parse_search, split_words
+from footplate.domain.text.search_tokens import SearchTerm, event_tokens, parse_search, split_into_tokens
 
 
-def test_a_path_and_an_identifier_have_words() -> None:
-    assert split_words("src/data_base.py: Größe=12") == ["src", "data", "base", "py", "größe", "12"]
-    assert split_words("x" * 65) == []
+def test_a_path_and_an_identifier_have_tokens() -> None:
+    assert split_into_tokens("src/data_base.py: Größe=12") == ["src", "data", "base", "py", "größe", "12"]
+    assert split_into_tokens("x" * 65) == []
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_a_search_has_terms(text: str, terms: list[SearchTerm]) -> None:
 
 def test_only_messages_and_written_paths_are_indexed() -> None:
     message = {"content": [{"type": "text", "text": "Fix it"}, {"type": "image"}, "x"]}
-    assert [*event_words("user.message", message)] == ["fix", "it"]
-    assert [*event_words("agent.tool_use", {"name": "write", "input": {"path": "a/b.py", "content": "secret"}})] == [
+    assert [*event_tokens("user.message", message)] == ["fix", "it"]
+    assert [*event_tokens("agent.tool_use", {"name": "write", "input": {"path": "a/b.py", "content": "secret"}})] == [
         *("a", "b", "py")
     ]
-    assert [*event_words("agent.tool_use", {"name": "read", "input": {"path": "a"}})] == []
-    assert [*event_words("agent.tool_use", {"name": "Edit", "input": "x"})] == []
+    assert [*event_tokens("agent.tool_use", {"name": "read", "input": {"path": "a"}})] == []
+    assert [*event_tokens("agent.tool_use", {"name": "Edit", "input": "x"})] == []
