@@ -32,9 +32,14 @@ def _call(page: Page) -> Any:
     return page.get_by_test_id("call")
 
 
-async def _list_confirmations(workplace: Workplace, session_id: str) -> list[dict[str, Any]]:
-    events = await workplace.client.events(session_id)
-    return [event for event in events if event["type"] == "user.tool_confirmation"]
+async def _wait_for_confirmation(workplace: Workplace, page: Page, session_id: str) -> dict[str, Any]:
+    """Returns the first decision of the session. The page shows the next item before the server has it."""
+    for _ in range(100):
+        for event in await workplace.client.events(session_id):
+            if event["type"] == "user.tool_confirmation":
+                return event
+        await page.wait_for_timeout(200)
+    raise AssertionError("nothing was decided")
 
 
 @pytest.mark.smoke
@@ -59,7 +64,7 @@ async def test_two_windows_see_each_others_decisions(workplace: Workplace) -> No
     await expect(bob.get_by_text("Allowed by somebody else")).to_be_visible()
     await expect(_call(bob)).not_to_contain_text(command)
     if command == "echo one":
-        assert (await _list_confirmations(workplace, first_id))[0]["result"] == "allow"
+        assert (await _wait_for_confirmation(workplace, ann, first_id))["result"] == "allow"
 
 
 @pytest.mark.action("inbox.deny", "inbox.edit", "inbox.allow-in-session")
@@ -72,7 +77,7 @@ async def test_deny_edit_and_allow_in_session(workplace: Workplace) -> None:
     await page.get_by_role("textbox", name="command").fill("touch b.txt")
     await page.keyboard.press("Control+Enter")
     await expect(page.get_by_text("Nothing needs you")).to_be_visible()
-    assert (await _list_confirmations(workplace, session_id))[0]["updated_input"]["command"] == "touch b.txt"
+    assert (await _wait_for_confirmation(workplace, page, session_id))["updated_input"]["command"] == "touch b.txt"
 
     session_id = await _ask(workplace, "touch c.txt", permissions=ASKS_BY_DEFAULT)
     await expect(_call(page)).to_contain_text("touch c.txt")
@@ -80,14 +85,14 @@ async def test_deny_edit_and_allow_in_session(workplace: Workplace) -> None:
     await page.get_by_label("What should the agent do instead?").fill("Use the file that is there.")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("Nothing needs you")).to_be_visible()
-    assert (await _list_confirmations(workplace, session_id))[0]["deny_message"] == "Use the file that is there."
+    assert (await _wait_for_confirmation(workplace, page, session_id))["deny_message"] == "Use the file that is there."
 
     session_id = await _ask(workplace, "touch d.txt", permissions=ASKS_BY_DEFAULT)
     await expect(_call(page)).to_contain_text("touch d.txt")
     await page.wait_for_timeout(400)
     await page.keyboard.press("s")
     await expect(page.get_by_text("Nothing needs you")).to_be_visible()
-    assert (await _list_confirmations(workplace, session_id))[0]["session_rule"] == "Bash(touch d.txt)"
+    assert (await _wait_for_confirmation(workplace, page, session_id))["session_rule"] == "Bash(touch d.txt)"
 
 
 async def test_a_held_key_allows_nothing_that_was_not_seen(workplace: Workplace) -> None:

@@ -10,15 +10,13 @@ export function adoptNonce(): void {
   if (nonce === undefined) {
     return;
   }
-  const createElement = document.createElement.bind(document) as (
-    tag: string,
-    options?: ElementCreationOptions,
-  ) => HTMLElement;
-  document.createElement = ((tag: string, options?: ElementCreationOptions) => {
+  const page: { createElement: (tag: string, options?: ElementCreationOptions) => HTMLElement } = document;
+  const createElement = page.createElement.bind(document);
+  page.createElement = (tag, options) => {
     const element = createElement(tag, options);
     if (element instanceof HTMLStyleElement) {
       element.nonce = nonce;
     }
     return element;
-  }) as typeof document.createElement;
+  };
 }

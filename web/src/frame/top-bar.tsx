@@ -54,7 +54,7 @@ function MeMenu() {
         aria-label={`Your menu: ${name}`}
         className="flex size-8 items-center justify-center rounded-full bg-accent-soft text-sm font-semibold text-accent max-md:size-10"
       >
-        {[...name].at(0)?.toUpperCase() ?? "?"}
+        {name === "" ? "?" : String.fromCodePoint(name.codePointAt(0) ?? 0).toUpperCase()}
       </MenuTrigger>
       <MenuContent align="end" className="w-60">
         <div className="px-2 py-1">

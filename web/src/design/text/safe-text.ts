@@ -11,7 +11,7 @@ const HIDDEN =
   // eslint-disable-next-line no-control-regex, no-misleading-character-class -- these characters are what it finds
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
 /** Between parts of one emoji, such as a family, a joiner is no trick. */
-const EMOJI_BEFORE = /\p{Extended_Pictographic}[\ufe0f\u{1f3fb}-\u{1f3ff}]*$/u;
+const EMOJI_BEFORE = /\p{Extended_Pictographic}(?:\ufe0f|[\u{1f3fb}-\u{1f3ff}])*$/u;
 const EMOJI_AFTER = /^\p{Extended_Pictographic}/u;
 const NAMES: Record<string, string> = { "\r": "CR", "\u001b": "ESC", "\u0000": "NUL", "\u0008": "BS" };
 

@@ -48,8 +48,8 @@ function pick(values: Record<string, unknown>): Record<string, unknown> {
 
 function Command({ text }: { text: string }) {
   return (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
     <pre
+      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
       tabIndex={0}
       role="region"
       aria-label="Command"
