@@ -86,3 +86,37 @@ record-histories version:
 # What CI runs.
 ci:
     .ci/run
+
+# Install the packages of the dashboard, from web/package-lock.json.
+web-install:
+    {{ python }} web/npm.py ci --ignore-scripts
+
+# Generate the dashboard's types from the API's OpenAPI document.
+web-types:
+    {{ python }} -m bench.support.openapi_document web/src/api/openapi.json
+    {{ python }} web/npm.py run --silent schema
+
+# Lint, format and types of the dashboard.
+web-check: web-types
+    {{ python }} web/npm.py run --silent types
+    {{ python }} web/npm.py run --silent lint
+
+# Unit tests of the dashboard.
+web-test:
+    {{ python }} web/npm.py run --silent test
+
+# Build the dashboard into src/footplate/dashboard, where the API serves it.
+web-build:
+    {{ python }} web/npm.py run --silent build
+
+# All browser tests of the dashboard. CI runs those that are marked `smoke`.
+web-browser *options: web-types web-build
+    {{ python }} -m pytest tests/browser {{ options }}
+
+# The dashboard with hot reload, in front of FOOTPLATE_BASE_URL; signed in with FOOTPLATE_API_KEY if it is set.
+web-dev: web-types
+    {{ python }} web/npm.py run dev
+
+# A server with realistic content for the dashboard; prints its address and API key, and runs until Ctrl-C.
+web-content *arguments:
+    {{ python }} -m bench.support.dashboard_content {{ arguments }}

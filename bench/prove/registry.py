@@ -109,6 +109,7 @@ NAMES: Final[Mapping[str, str]] = {
     "seeds-3": "backend_per_session",
     "seeds-4": "state_moves_between_hosts",
     "seeds-5": "server_tools_run_at_most_once",
+    "seeds-6": "cached_setups_start_faster",
     "seeds-7": "usage_reports_match_the_log",
     "seeds-8": "client_resolves_on_other_systems",
     "dash-6": "sign_in_attacks",

@@ -31,6 +31,7 @@ TRANSCRIPT_LINE: Final[JsonObject] = {
 _SESSION: Final = "POST /v1/sessions/{session_id}"
 _BATCHES: Final = "POST /v1/session_batches"
 _DEPLOYMENTS: Final = ("POST /v1/deployments", "POST /v1/deployments/{deployment_id}")
+_TEMPLATES: Final = ("POST /v1/session_templates", "POST /v1/session_templates/{template_id}")
 _TRIGGERS: Final = ("POST /v1/triggers", "POST /v1/triggers/{trigger_id}/update")
 _STEPS: Final = (
     (f"{_SESSION}/steps", ""),
@@ -38,6 +39,7 @@ _STEPS: Final = (
     *((each, "") for each in (*_DEPLOYMENTS, *_TRIGGERS)),
 )
 """Operations that take steps, and the path to them."""
+_INITIAL_EVENTS: Final = tuple(f"initial_events.content.source.{name}" for name in ("file_id", "project_id"))
 _WITH_INITIAL_EVENTS: Final = ("POST /v1/sessions", f"{_SESSION}/fork", *_DEPLOYMENTS)
 _GENERATED: Final = re.compile(
     r'\bwhsec_[\w+/=]+|\b[a-z]+_[0-9a-z]{26}\b|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="sort_key":)\d+|(?<="duration_ms":)\d+'
@@ -52,12 +54,14 @@ STATUSES: Final[Mapping[Reference, int]] = {
     (f"{_SESSION}/fork", "at_event_id"): 400,
     (f"{_SESSION}/merge", "project_id"): 400,
     (f"{_SESSION}/push", "project_id"): 400,
+    (f"{_SESSION}/comments", "project_id"): 400,
     ("POST /v1/teams/{team_id}", "remove_member_ids"): 200,
     # These are looked up when the step runs; see `compare_step_results`.
     (f"{_SESSION}/steps/{{step_id}}", "project_id"): 200,
     (f"{_SESSION}/steps/{{step_id}}", "content.source.project_id"): 200,
     (f"{_SESSION}/events", "events.content.source.project_id"): 200,
     **{(operation, "initial_events.content.source.project_id"): 200 for operation in _WITH_INITIAL_EVENTS},
+    **{(operation, f"session.{_INITIAL_EVENTS[1]}"): 200 for operation in _TEMPLATES},
     (_BATCHES, "requests.prompt.source.project_id"): 200,
     **{
         (operation, f"{outer}{path}"): 200
@@ -84,6 +88,7 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
     confirmed: JsonObject = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": other["approval_id"]}
     returned: JsonObject = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": other["approval_id"]}
     stopped: JsonObject = {"type": events.USER_INTERRUPT, "session_thread_id": other["thread_id"]}
+    comment: JsonObject = {"path": "a", "start_line": 1, "end_line": 1, "body": "Why?"}
     found: dict[Reference, Sequence[JsonObject]] = {
         (f"{_SESSION}/events", "events.content.source.file_id"): [{"events": [message]}],
         (f"{_SESSION}/events", "events.content.source.project_id"): [{"events": [with_path]}],
@@ -98,6 +103,9 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         ("POST /v1/sessions", "initial_events.content.source.project_id"): [{**session, "initial_events": [with_path]}],
         ("POST /v1/sessions", "resources.file_id"): [{**session, **mounted}],
         (_SESSION, "team_id"): [shared],
+        (f"{_SESSION}/comments", "turn_id"): [{**comment, "turn_id": other["turn_id"]}],
+        (f"{_SESSION}/comments", "project_id"): [{**comment, "project_id": other["project_id"]}],
+        (f"{_SESSION}/comments/send", "comment_ids"): [{"comment_ids": [other["comment_id"]]}],
         (_SESSION, "owner_id"): [{"owner_id": other["member_id"]}],
         (f"{_SESSION}/steps", "before"): [{"steps": [SKIPPED_STEP], "before": other["step_id"]}],
         (f"{_SESSION}/steps/{{step_id}}/move", "before"): [{"before": other["step_id"]}],
@@ -122,6 +130,16 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         ("POST /v1/members/{member_id}", "successor_id"): [{"disabled": True, "successor_id": other["member_id"]}],
         ("POST /v1/teams/{team_id}", "remove_member_ids"): [{"remove_member_ids": [other["member_id"]]}],
     }
+    found |= {
+        (template, f"session.{path}"): [_template(body) for body in found["POST /v1/sessions", path]]
+        for template in _TEMPLATES
+        for path in ("team_id", "agent.id", "resources.file_id", *_INITIAL_EVENTS)
+    }
+    for template in _TEMPLATES:
+        found[template, "session.agent"] = [_template({**session, "agent": other["agent_id"]})]
+        found[template, "session.environment_id"] = [_template({**session, "environment_id": other["environment_id"]})]
+        found[template, "session.project_ids"] = [_template({**session, "project_ids": [other["project_id"]]})]
+        found[template, "session.workspace_id"] = [_template({**session, "workspace_id": other["workspace_id"]})]
     for path, step in _steps(other):
         found[f"{_SESSION}/steps", path] = [{"steps": [step]}]
         found[_BATCHES, f"requests.{path}"] = [{"requests": [{**job, "steps": [step]}]}]
@@ -148,6 +166,10 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
                 {**described, "multiagent": {"type": "coordinator", "agents": [member]}} for member in members
             ]
     return found
+
+
+def _template(session: JsonObject) -> JsonObject:
+    return {"name": ids.new_id("name"), "session": session}
 
 
 def _trigger(target: JsonObject, **fields: Json) -> JsonObject:

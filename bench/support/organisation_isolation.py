@@ -50,11 +50,16 @@ ID_PREFIXES: Final = {
     "key_id": ids.API_KEY,
     "endpoint_id": ids.WEBHOOK,
     "delivery_id": ids.WEBHOOK_DELIVERY,
+    "item_id": ids.TURN,
+    "comment_id": ids.COMMENT,
+    "template_id": ids.SESSION_TEMPLATE,
 }
 PERSONAL_PATHS: Final = ("/v1/browser_sessions/{browser_session_id}", "/v1/device_authorizations/{user_code}")
 """Routes about what one member can use, not an organisation. dash-6 attacks them."""
 BODY_IDS: Final = {
     "agent": "agent_id",
+    "agent_id": "agent_id",
+    "project_id": "project_id",
     "environment_id": "environment_id",
     "project_ids": "project_id",
     "workspace_id": "workspace_id",
@@ -63,6 +68,7 @@ BODY_IDS: Final = {
     "member_id": "member_id",
     "member_ids": "member_id",
     "add_member_ids": "member_id",
+    "assignee_id": "member_id",
 }
 """Fields of request bodies that refer to another object, and the path parameter of its kind."""
 EXCLUSIVE_FIELDS: Final = ("project_ids", "workspace_id")
@@ -73,6 +79,7 @@ FILTER_IDS: Final = {
     "from_event_id": "approval_id",
     "to_event_id": "approval_id",
     "ids[]": "file_id",
+    "owner_id": "member_id",
 }
 """Query parameters that refer to an object, and the path parameter of its kind."""
 PUBLIC_NAMES: Final = frozenset({("GET /v1/models", "after_id"), ("GET /v1/models", "before_id")})
@@ -81,6 +88,14 @@ EVERYONE: Final[Mapping[str, str]] = {"visibility": "organisation"}
 _APPROVAL_SCRIPT: Final = "asks-a-person"
 _QUESTION_SCRIPT: Final = "asks-a-question"
 QUESTION_TEXT: Final = "Which colour?"
+COMMENT: Final[JsonObject] = {"path": "comment.txt", "start_line": 1, "end_line": 1, "body": "Why?"}
+"""A comment on a line that the session of each organisation has written."""
+_FIELDS_BY_ENDING: Final[Mapping[str, JsonObject]] = {
+    "/answer": {"answers": {QUESTION_TEXT: "Red"}},
+    "/move": {"before": None},
+    "/comments": COMMENT,
+}
+"""Further fields of requests that the required ones do not make valid, by the end of the path."""
 _VARYING_HEADERS: Final = frozenset({"request-id", "date"})
 
 
@@ -107,10 +122,16 @@ class Organisation:
         await self.client.sdk.close()
 
     async def create_objects(
-        self, *, turns: int, harness: str = "native", audience: Mapping[str, str] = EVERYONE
+        self,
+        *,
+        turns: int,
+        harness: str = "native",
+        audience: Mapping[str, str] = EVERYONE,
+        runs_steps: bool = True,
     ) -> "Ids":
         """Creates one object of each kind: among them an agent with two versions and a session with `turns` turns.
-        `audience`: who sees the sessions and the file.
+        `audience`: who sees the sessions and the file. `runs_steps`: also a failed turn and comments on a file, which
+        need steps that run.
         """
         sdk = self.client.sdk
         agent_id = await self.client.agent(extra_body={"harness": harness})
@@ -129,6 +150,10 @@ class Organisation:
         mounted = [{"type": "file", "file_id": file_id} for file_id in files]
         where = f"/v1/sessions/{session_id}/resources"
         resources = [(await self.http.post(where, json=body)).json()["id"] for body in mounted]
+        comment_id, item_id = unused_id("comment_id"), unused_id("item_id")
+        if runs_steps:
+            comment_id = (await self._create_comments(session_id))[0]
+            item_id = await self._create_failed_turn(agent_id, environment_id, audience)
         return {
             "agent_id": agent_id,
             "environment_id": environment_id,
@@ -141,6 +166,9 @@ class Organisation:
             "scope_id": session_id,
             "step_id": await self._create_pending_step(session_id),
             "recording_id": ids.new_id(ids.EVENT),  # no shell was opened
+            "item_id": item_id,
+            "comment_id": comment_id,
+            **await self._create_template(agent_id, environment_id),
             "approval_id": await self._create_approval(audience),
             "question_id": await self._create_question(audience),
             **await self._create_batch(agent_id, environment_id, audience),
@@ -156,6 +184,44 @@ class Organisation:
         await self.http.post(f"/v1/sessions/{session_id}/pause")
         added = await self.http.post(f"/v1/sessions/{session_id}/steps", json={"steps": [SKIPPED_STEP]})
         return str(added.json()["data"][0]["id"])
+
+    async def _create_failed_turn(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> str:
+        """Creates a session whose only step fails. Returns the turn, which is in the inbox."""
+        session_id = await self.client.session(agent_id, environment_id, extra_body=audience)
+        await self._add_command(session_id, "false")
+        found: list[str] = []
+
+        async def has_failed() -> bool:
+            listed = (await self.http.get("/v1/inbox", params={"kind": "failure", "limit": 100})).json()["data"]
+            found[:] = [item["id"] for item in listed if item["session"]["id"] == session_id]
+            return bool(found)
+
+        require(holds=await wait_until(has_failed, 60), otherwise=f"no step of {session_id} has failed")
+        return found[0]
+
+    async def _create_comments(self, session_id: str) -> list[str]:
+        """Runs a step that writes the file of `COMMENT`, and adds two comments on it."""
+        await self._add_command(session_id, f"echo one > {COMMENT['path']}")
+        found: list[str] = []
+
+        async def has_two() -> bool:
+            added = await self.http.post(f"/v1/sessions/{session_id}/comments", json=COMMENT)
+            found.extend([added.json()["id"]] if added.is_success else [])
+            return len(found) > 1
+
+        require(holds=await wait_until(has_two, 60), otherwise=f"the step of {session_id} wrote no file")
+        return found
+
+    async def _add_command(self, session_id: str, command: str) -> None:
+        step: JsonObject = {"kind": "shell", "command": command}
+        (await self.http.post(f"/v1/sessions/{session_id}/steps", json={"steps": [step]})).raise_for_status()
+
+    async def _create_template(self, agent_id: str, environment_id: str) -> dict[str, str]:
+        """Creates a template, unless the key is restricted to projects."""
+        session = {"agent": agent_id, "environment_id": environment_id}
+        body = {"name": ids.new_id("name"), "session": session}
+        created = await self.http.post("/v1/session_templates", json=body)
+        return {} if created.status_code == httpx2.codes.FORBIDDEN else {"template_id": created.json()["id"]}
 
     async def _create_batch(self, agent_id: str, environment_id: str, audience: Mapping[str, str]) -> dict[str, str]:
         """Creates a batch with two jobs that do nothing, unless the key is restricted to projects."""
@@ -343,6 +409,10 @@ def build_requests(
     if not names:
         return
     in_body = [name for name in names if name not in operation.path_parameters]
+    if operation.path == "/v1/policies/explain":  # a session has its own agent and projects
+        for name in names:
+            yield from _choices(operation, document, own, [name])
+        return
     if not set(EXCLUSIVE_FIELDS) <= set(in_body):
         yield from _choices(operation, document, own, names)
         return
@@ -368,10 +438,7 @@ def _choices(
             body = {"requests": [{**build_job(own), **in_job}]}
         if operation.path.endswith("/steps") or operation.path in {"/v1/deployments", "/v1/triggers"}:
             body["steps"] = [SKIPPED_STEP]
-        if operation.path.endswith("/answer"):
-            body["answers"] = {QUESTION_TEXT: "Red"}
-        if operation.path.endswith("/move"):
-            body["before"] = None
+        body |= next((fields for end, fields in _FIELDS_BY_ENDING.items() if operation.path.endswith(end)), {})
     question = IdRequest(operation, mine, body)
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
@@ -405,10 +472,13 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
             f"/v1/api_keys/{target['key_id']}",
             f"/v1/deployments/{target['deployment_id']}",
             f"/v1/triggers/{target['trigger_id']}",
+            f"/v1/session_templates/{target['template_id']}",
+            f"/v1/inbox/{target['item_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",
             f"{session}/steps",
+            f"{session}/comments",
             f"{session}/playback",
         ):
             body = (await owner.http.get(path)).json()

@@ -126,6 +126,18 @@ class Settings(BaseSettings, RequestLimits):
     Default: `projects` in `data_dir`."""
     git_seconds: float = Field(default=600.0, gt=0)
     """Time limit for one fetch of a project."""
+    setup_seconds: float = Field(default=600.0, gt=0)
+    """Time limit for the setup command of a project."""
+    include_bytes: ByteSize = Field(default=ByteSize(64 << 20), ge=0)
+    """Maximum size of the ignored files that a project's `.worktreeinclude` copies into a session's tree. 0: none."""
+    cache_bytes: ByteSize = Field(default=ByteSize(2 << 30), ge=0)
+    """Maximum size of the ignored directories that a setup leaves and that are cached. 0: nothing is cached."""
+    cache_project_bytes: ByteSize = Field(default=ByteSize(10 << 30), ge=0)
+    """Maximum size of all caches of a project in the object store, compressed."""
+    cache_host_bytes: ByteSize = Field(default=ByteSize(20 << 30), ge=0)
+    """Maximum size of the caches that a worker keeps on its disk, compressed."""
+    cache_seconds: float = Field(default=120.0, gt=0)
+    """Time limit for restoring or storing a cache."""
     git_bytes: ByteSize = Field(default=ByteSize(10 << 30), gt=0)
     """Size limit of a project's repository on a host, and of the files in its commits."""
     branch_lease: float = Field(default=LEASE_SECONDS, gt=0)
@@ -287,6 +299,10 @@ class Settings(BaseSettings, RequestLimits):
     ] = timedelta(days=90)
     """How long the runs of schedules are stored, or `never` to store all. Longer than every catch-up window: a run is
     also the record that its time has started a session."""
+    retention_caches: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(hours=1))] = timedelta(
+        days=30
+    )
+    """Caches of projects that were not used for so long are deleted."""
     gc_grace: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(hours=1))] = timedelta(days=1)
     """Minimum age of an unneeded object before it is removed. It must be longer than any upload takes, including
     retries, until the log refers to it."""

@@ -26,6 +26,14 @@ POINTS: Final = (
 APPROVAL_POINTS: Final = ("after_ask",)
 
 TREE_POINTS: Final = ("tree_written", "files_kept")
+SETUP_POINTS: Final = (
+    "setup_started",
+    "setup_ran",
+    "cache_written",
+    "cache_uploaded",
+    "cache_restoring",
+    "cache_restored",
+)
 OUTPUT_POINTS: Final = ("upload_noted", "upload_stored", "outputs_stored")
 PACK_POINTS: Final = ("packs_merging", "packs_merged")
 

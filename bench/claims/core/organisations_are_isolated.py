@@ -124,7 +124,11 @@ async def _request_all(
 async def _check_owner_access(document: OpenApiDocument, operation: Operation, owner: Organisation) -> None:
     """Checks that the owner's own request for new data succeeds: the refusals above were due to the organisation."""
     harness = "claude" if operation.path.endswith(_TRANSCRIPT_ROUTES) else "native"
-    own_ids = await owner.create_objects(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
+    runs_steps = not {"item_id", "comment_id"}.isdisjoint(operation.path_parameters) or operation.path.endswith(
+        "/comments"
+    )
+    turns = 1 if "turn_id" in operation.path_parameters else 0
+    own_ids = await owner.create_objects(turns=turns, harness=harness, runs_steps=runs_steps)
     if operation.path.endswith("/import"):
         response = await organisation_isolation.import_transcript(owner, own_ids)
         require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{operation}: {response.text}")

@@ -34,9 +34,11 @@ _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
 _PERIODIC: Final = {
     *("deferred_turns", "expire_feed", "heads", "limits", "number_backlog", "renew_lease"),
+    *("search_backlog", "search_changes", "search_walk", "record_search_progress", "record_search_walk"),
+    *("searchable_session", "searchable_events", "insert_search_document", "delete_search_documents"),
     *("webhook_organisations", "webhooks_to_wake", "delete_old_webhook_secrets", "expire_webhooks"),
 }
-"""Statements that run every few seconds, whatever sessions do."""
+"""Statements of the sweep, and others that run every few seconds beside the turns."""
 _TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals", "feed", "feed_pending")
 _UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"
 _REPORT_SECONDS: Final = 1.5

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from bench.support.command_server import CommandServer
 from bench.support.nested_references import SKIPPED_STEP
-from bench.support.organisation_isolation import Ids, new_webhook_url
+from bench.support.organisation_isolation import COMMENT, Ids, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.cli.app import app
@@ -24,7 +24,7 @@ _PROFILE: Final = "work"
 _ROLE_MESSAGE: Final = "needs one of the roles"
 _KEY_MESSAGE: Final = "The API key is not valid"
 _LAST: Final = (
-    *("next", "play", "pause"),
+    *("next", "play", "pause", "comments rm", "comments send", "templates rm", "inbox dismiss"),
     *(
         "schedules rm",
         "triggers rm",
@@ -74,6 +74,8 @@ class CommandRunner:
                 continue
             refusal = key.expected_refusal(required)
             ids = shared if refusal is not None or own is None else own
+            template = {"agent": ids["agent_id"], "environment_id": ids["environment_id"]}
+            (home / "template.json").write_text(json.dumps(template))
             arguments = build_arguments(home, ids)[command]
             code, output, message = await self._run(home, command, arguments)
             fault = self._find_fault(key, command, code, message, refusal, names_ids=_has_id(arguments, shared))
@@ -213,6 +215,22 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "approvals": [],
         "approve": ["--yes", ids["approval_id"]],
         "deny": [ids["other_approval_id"]],
+        "inbox ls": [],
+        "inbox assign": [ids["item_id"], "--to", ids["member_id"]],
+        "inbox snooze": [ids["item_id"], "--until", "1h"],
+        "inbox dismiss": [ids["item_id"]],
+        "pin": [session],
+        "unpin": [session],
+        "comments ls": [session],
+        "comments add": [str(COMMENT["path"]), "1", "Why?", "--session", session],
+        "comments edit": [ids["comment_id"], "Why not?", "--session", session],
+        "comments rm": [ids["comment_id"], "--session", session],
+        "comments send": [session],
+        "templates ls": [],
+        "templates show": [ids["template_id"]],
+        "templates create": [f"{new_name}-template", "--session", str(home / "template.json")],
+        "templates update": [ids["template_id"], "--description", "changed"],
+        "templates rm": [ids["template_id"]],
         "questions": [],
         "answer": [ids["question_id"], "--text", "Red"],
         "end": [session],
@@ -231,6 +249,7 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "projects show": [ids["project_id"]],
         "projects create": [f"https://git.example.com/{new_name}"],
         "projects archive": [ids["project_id"]],
+        "projects setup": [ids["project_id"], "--no-cache"],
         "files ls": [],
         "files pull": [ids["session_id"], str(home / "outputs")],
         "files upload": [str(home / "rules.json")],
@@ -252,6 +271,9 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "teams add-member": [ids["team_id"], ids["member_id"]],
         "teams remove-member": [ids["team_id"], ids["member_id"]],
         "models": [],
+        "workers": [],
+        "queues": [],
+        "versions": [],
         "usage": ["--by", "tool"],
         "limits set": ["sessions", "1000000"],
         "limits unset": ["stored_bytes"],

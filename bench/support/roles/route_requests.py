@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from bench.prove.figure import require
 from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import QUESTION_TEXT, Ids, build_job, new_webhook_url
+from bench.support.organisation_isolation import COMMENT, QUESTION_TEXT, Ids, build_job, new_webhook_url
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
@@ -29,7 +29,7 @@ _REFUSAL: Final = {
 """What the message of a refusal contains."""
 _HIDDEN_WITH_SESSION: Final = frozenset(
     {"session_id", "approval_id", "question_id", "file_id", "turn_id", "step_id", "batch_id", "endpoint_id"}
-    | {"deployment_id", "trigger_id"}
+    | {"deployment_id", "trigger_id", "item_id", "comment_id"}
 )
 _SIGNED: Final = "POST /v1/triggers/{trigger_id}"
 """Needs a signature instead of a key, and these requests have none."""
@@ -225,6 +225,8 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/sessions/{session_id}/events": {"events": [{"type": events.USER_INTERRUPT}]},
         "POST /v1/sessions/{session_id}/events with user.tool_confirmation": {"events": [decision]},
         "POST /v1/questions/{question_id}/answer": {"answers": {QUESTION_TEXT: "Red"}},
+        "POST /v1/sessions/{session_id}/comments": COMMENT,
+        "POST /v1/policies/explain": {"tool": "bash", "input": {"command": "ls"}, "agent_id": None, "project_id": None},
         "POST /v1/limits": {"name": "sessions", "value": 1_000_000},
         "POST /v1/projects": location,
         "POST /v1/projects with permissions": {**location, "permissions": _RULES},

@@ -277,6 +277,24 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
     "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
     "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
     "POST /v1/questions/{question_id}/answer": "answers a question, and the gate decides on calls after it as before",
+    "PUT /v1/sessions/{session_id}/pin": "changes which sessions the caller's lists show first",
+    "DELETE /v1/sessions/{session_id}/pin": "changes which sessions the caller's lists show first",
+    "POST /v1/inbox/{item_id}": "stores who takes care of an item, and until when it is hidden",
+    "POST /v1/inbox/{item_id}/dismiss": "hides a failure or a conflict; approvals cannot be dismissed",
+    "POST /v1/session_templates/{template_id}/archive": "an archived template is not listed",
+    **dict.fromkeys(
+        ("POST /v1/session_templates", "POST /v1/session_templates/{template_id}"),
+        "stores the body of a request, and the request itself is checked when it creates a session",
+    ),
+    **dict.fromkeys(
+        (
+            "POST /v1/sessions/{session_id}/comments",
+            "POST /v1/sessions/{session_id}/comments/{comment_id}",
+            "DELETE /v1/sessions/{session_id}/comments/{comment_id}",
+        ),
+        "stores text that no rule is read from",
+    ),
+    "POST /v1/sessions/{session_id}/comments/send": "sends a message, and the gate decides on the calls after it",
     "POST /v1/files": "stores bytes that no rule is read from",
     "DELETE /v1/files/{file_id}": "removes bytes that no rule is read from",
     "POST /v1/sessions/{session_id}/resources": "puts a file into a session's tree, and rules are in none of them",
@@ -346,6 +364,7 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "only sends events, and nothing is read from the response",
     ),
+    "POST /v1/policies/explain": "evaluates rules for a call that does not run, and stores nothing",
     "POST /v1/policies/import": "reads rules and stores nothing",
     "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",
 }

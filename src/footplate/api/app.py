@@ -15,10 +15,13 @@ from footplate.api.routes import (
     approvals,
     audit,
     backends,
+    dashboard,
+    deployment_health,
     environments,
     feed,
     files,
     health,
+    inbox,
     limits,
     members,
     models,
@@ -33,12 +36,14 @@ from footplate.api.routes import (
 )
 from footplate.api.routes.session import (
     batches,
+    comments,
     delivery,
     deployments,
     diffs,
     events,
     forks,
     resources,
+    session_templates,
     sessions,
     steps,
     terminal,
@@ -93,12 +98,16 @@ def create_app(services: ApiServices) -> FastAPI:
             policies,
             approvals,
             questions,
+            inbox,
+            comments,
+            session_templates,
             audit,
             members,
             teams,
             api_keys,
             limits,
             backends,
+            deployment_health,
             models,
             feed,
             webhooks,
@@ -114,5 +123,6 @@ def create_app(services: ApiServices) -> FastAPI:
         app.router.routes.extend(module.router.routes)
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
+    app.router.routes.append(dashboard.create_dashboard_route())
     app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app

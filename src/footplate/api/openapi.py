@@ -56,13 +56,27 @@ def describe_request(
         if description is not None:
             operation["requestBody"]["description"] = description
     if query is not None:
-        properties = query.model_json_schema()["properties"]
+        schema = query.model_json_schema()
+        definitions = schema.get("$defs", {})
         operation["parameters"] = [
-            {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in properties.items()
+            {"name": name, "in": "query", "required": False, "schema": _inline_references(parameter, definitions)}
+            for name, parameter in schema["properties"].items()
         ]
     if not needs_key:
         operation.update(NO_AUTHENTICATION)
     return RequestDescription(body, operation)
+
+
+def _inline_references(schema: Any, definitions: dict[str, Any]) -> Any:
+    """Replaces references to the definitions of a query model, which the document does not contain."""
+    if isinstance(schema, list):
+        return [_inline_references(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**_inline_references(definitions[schema["$ref"].rpartition("/")[2]], definitions), **siblings}
+    return {key: _inline_references(value, definitions) for key, value in schema.items()}
 
 
 def make_document_function(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -33,6 +33,7 @@ from footplate.domain.ports.api import (
     Reads,
     UnitOfWorkFactory,
 )
+from footplate.domain.ports.deployment_health import QueueReads
 from footplate.domain.ports.terminals import TerminalRecordings, TerminalViews
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
@@ -62,6 +63,7 @@ class ApiServices:
     limit_guard: LimitGuard
     """Checks the limits of organisations and members."""
     health: Health
+    queues: QueueReads
     usage: UsageReads
     diffs: Diffs
     delivery: DeliveryService

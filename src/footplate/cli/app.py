@@ -13,11 +13,14 @@ from footplate.cli.commands import (
     approvals,
     audit,
     batches,
+    comments,
     config,
     delivery,
+    deployment_health,
     diff,
     events,
     files,
+    inbox,
     limits,
     members,
     models,
@@ -29,6 +32,7 @@ from footplate.cli.commands import (
     sessions,
     sign_in,
     steps,
+    templates,
     terminals,
     transcripts,
     triggers,
@@ -102,13 +106,21 @@ app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(appro
 app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)
 app.command(rich_help_panel=SESSIONS, short_help="List the questions that agents ask.")(questions.questions)
 app.command(rich_help_panel=SESSIONS, short_help="Answer a question of an agent.")(questions.answer)
+app.add_typer(inbox.inbox, name="inbox", rich_help_panel=SESSIONS)
+app.add_typer(comments.comments, name="comments", rich_help_panel=SESSIONS)
+app.command(rich_help_panel=SESSIONS, short_help="Pin sessions for yourself.")(inbox.pin)
+app.command(rich_help_panel=SESSIONS)(inbox.unpin)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(agents_and_environments.agents, name="agents", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=RESOURCES, short_help="List the models that agents can use.")(models.models)
+app.command(rich_help_panel=SERVERS, short_help="List the workers of the deployment.")(deployment_health.workers)
+app.command(rich_help_panel=SERVERS, short_help="List the task queues with what waits.")(deployment_health.queues)
+app.command(rich_help_panel=SERVERS, short_help="Show the versions of server and workers.")(deployment_health.versions)
 app.add_typer(agents_and_environments.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
+app.add_typer(templates.templates, name="templates", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start all services on this machine. Ctrl-C stops them.")(
     server_operations.dev
 )

@@ -119,6 +119,14 @@ def _triggers(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/triggers", profile)]
 
 
+def _inbox(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], f"{item['kind']} {item['title']}") for item in _fetch_items("/v1/inbox", profile)]
+
+
+def _templates(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/session_templates", profile)]
+
+
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
         known = server_profiles.load_config().profiles
@@ -195,13 +203,17 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
             "steps add",
             "terminals ls",
             "terminals save",
+            "pin",
+            "unpin",
+            "comments ls",
+            "comments send",
         ),
         _sessions,
     ),
     **dict.fromkeys(("steps show", "steps edit", "steps mv", "steps rm", "steps result"), _steps),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
-    **dict.fromkeys(("projects show", "projects archive"), _projects),
+    **dict.fromkeys(("projects show", "projects archive", "projects setup"), _projects),
     **dict.fromkeys(("files get", "files rm"), _files),
     **dict.fromkeys(("members roles", "members disable", "members enable"), _members),
     **dict.fromkeys(("teams add-member", "teams remove-member"), _teams),
@@ -213,6 +225,8 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(
         tuple(f"triggers {each}" for each in ("show", "update", "rm", "rotate", "send", "deliveries")), _triggers
     ),
+    **dict.fromkeys(("inbox assign", "inbox snooze", "inbox dismiss"), _inbox),
+    **dict.fromkeys(("templates show", "templates update", "templates rm"), _templates),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),
 }
@@ -222,7 +236,7 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "-s"): _sessions,
     ("run", "--resume"): _sessions,
     ("run", "-r"): _sessions,
-    **{(command, option): _sessions for command in ("steps", "queue") for option in ("--session", "-s")},
+    **{(command, option): _sessions for command in ("steps", "queue", "comments") for option in ("--session", "-s")},
     ("steps", "--before"): _steps,
     ("run", "--harness"): _harnesses,
     ("run", "--agent"): _agents,
@@ -234,6 +248,8 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
         for option in ("--project", "-p")
     },
     ("api-keys", "--project"): _projects,
+    **{(command, option): _projects for command in ("inbox", "comments") for option in ("--project", "-p")},
+    ("inbox", "--to"): _members,
     **{("", option): _members for option in ("--member", "--owner", "--hand-over-to")},
     ("", "--team"): _teams,
     ("", "--profile"): _profiles,

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from footplate.client.approvals import DeletedComment, DismissedItem, InboxItem, SentComments, SessionComment
 from footplate.client.batches import Batch, BatchJob, JobResult
 from footplate.client.response_models import (
     Agent,
@@ -40,10 +41,15 @@ from footplate.client.response_models import (
     Project,
     Question,
     Session,
+    SessionPin,
+    SessionTemplate,
+    TaskQueue,
     Team,
     Turn,
     Usage,
     UsageReport,
+    Versions,
+    Worker,
 )
 from footplate.client.steps import Playback, Step, TerminalRecording
 from footplate.client.webhooks import Trigger, TriggerDelivery, WebhookDelivery, WebhookEndpoint
@@ -444,6 +450,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "agents": list[Agent] | ErrorAnswer,
     "agent": Agent | ErrorAnswer,
     "models": list[ModelInfo] | ErrorAnswer,
+    "workers": list[Worker] | ErrorAnswer,
+    "queues": list[TaskQueue] | ErrorAnswer,
+    "versions": Versions | ErrorAnswer,
     "environments": list[Environment] | ErrorAnswer,
     "environment": Environment | ErrorAnswer,
     "backends": list[Backend] | ErrorAnswer,
@@ -476,6 +485,15 @@ SCHEMAS: Final[dict[str, Any]] = {
     "approvals": list[Approval] | ErrorAnswer,
     "questions": list[Question] | ErrorAnswer,
     "question": Question | ErrorAnswer,
+    "inbox": list[InboxItem] | ErrorAnswer,
+    "inbox-dismissed": list[DismissedItem] | ErrorAnswer,
+    "pins": list[SessionPin] | ErrorAnswer,
+    "comments": list[SessionComment] | ErrorAnswer,
+    "comment": SessionComment | ErrorAnswer,
+    "comments-sent": SentComments | ErrorAnswer,
+    "comments-deleted": list[DeletedComment] | ErrorAnswer,
+    "templates": list[SessionTemplate] | ErrorAnswer,
+    "template": SessionTemplate | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "login": SignedIn | ErrorAnswer,
     "logout": SignedOut | ErrorAnswer,

@@ -7,6 +7,7 @@
 `errors` documents the exceptions it raises, and `models` the objects it returns.
 """
 
+from footplate.client.approvals import InboxItem, SentComments, SessionComment
 from footplate.client.async_client import AsyncFootplate
 from footplate.client.errors import (
     ApiError,
@@ -59,6 +60,8 @@ from footplate.client.response_models import (
     Question,
     QuestionItem,
     Session,
+    SessionPin,
+    SessionTemplate,
     StateChanges,
     Team,
     ToolCalls,
@@ -104,6 +107,7 @@ __all__ = [
     "Forbidden",
     "ForkedFrom",
     "ImportedRules",
+    "InboxItem",
     "InvalidRequest",
     "Limit",
     "Member",
@@ -119,8 +123,12 @@ __all__ = [
     "Question",
     "QuestionItem",
     "RateLimited",
+    "SentComments",
     "ServerFailed",
     "Session",
+    "SessionComment",
+    "SessionPin",
+    "SessionTemplate",
     "StateChanges",
     "Step",
     "StepResult",

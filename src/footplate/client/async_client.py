@@ -4,8 +4,8 @@ from typing import Self
 
 import httpx2
 
-from footplate.client.approvals import Approvals, Questions
-from footplate.client.audit import Audit, UsageReports
+from footplate.client.approvals import Approvals, Comments, Inbox, Questions
+from footplate.client.audit import Audit, DeploymentHealth, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
 from footplate.client.files import Files
@@ -19,6 +19,7 @@ from footplate.client.resources import (
     Models,
     Projects,
     Sessions,
+    SessionTemplates,
     Turns,
     Workspaces,
 )
@@ -63,8 +64,12 @@ class AsyncFootplate:
         self.deployment_runs = DeploymentRuns(self._transport)
         self.approvals = Approvals(self._transport)
         self.questions = Questions(self._transport)
+        self.inbox = Inbox(self._transport)
+        self.comments = Comments(self._transport)
+        self.session_templates = SessionTemplates(self._transport)
         self.audit = Audit(self._transport)
         self.usage = UsageReports(self._transport)
+        self.health = DeploymentHealth(self._transport)
         self.limits = Limits(self._transport)
         self.members = Members(self._transport)
         self.teams = Teams(self._transport)

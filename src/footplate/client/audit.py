@@ -1,11 +1,13 @@
-"""Client methods for the audit trail (list its entries, verify that no entry was changed) and for usage reports."""
+"""Client methods for the audit trail (list its entries, verify that no entry was changed), for usage reports, and for
+the state of the deployment.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from footplate.client.pagination import Pages
-from footplate.client.response_models import AuditEntry, AuditVerification, UsageReport
+from footplate.client.response_models import AuditEntry, AuditVerification, TaskQueue, UsageReport, Versions, Worker
 from footplate.client.transport import Transport
 
 
@@ -40,6 +42,23 @@ class Audit:
         """Verifies the whole trail. If `head`, a hash saved from an earlier check, is missing, that is a fault."""
         params = {"head": head} if head is not None else {}
         return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify", params=params))
+
+
+class DeploymentHealth:
+    """The state of the whole deployment. Workers and queues need the role `admin`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def workers(self) -> Pages[Worker]:
+        """The workers that run, and those that were lost within the last day."""
+        return Pages(self._transport, "/v1/workers", Worker, {})
+
+    def queues(self) -> Pages[TaskQueue]:
+        return Pages(self._transport, "/v1/queues", TaskQueue, {})
+
+    async def versions(self) -> Versions:
+        return Versions.model_validate(await self._transport.get("/v1/versions"))
 
 
 class UsageReports:

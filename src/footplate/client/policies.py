@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from footplate.client.pagination import drop_none
-from footplate.client.response_models import ImportedRules, Policy, PolicyReplay
+from footplate.client.response_models import ImportedRules, Policy, PolicyExplanation, PolicyReplay
 from footplate.client.transport import Transport
 
 _PATH = "/v1/policies"
@@ -29,6 +29,13 @@ class Policies:
     async def read(self, settings: Mapping[str, Any]) -> ImportedRules:
         """Converts the rules of a `.claude/settings.json`. Nothing is stored."""
         return ImportedRules.model_validate(await self._transport.post(f"{_PATH}/import", {"settings": settings}))
+
+    async def explain(self, tool: str, tool_input: Mapping[str, Any], **scope: str | None) -> PolicyExplanation:
+        """Returns what the gate would decide about a call, and why. `scope` is a `session_id`, or an `agent_id` and a
+        `project_id` of a new session.
+        """
+        body = {"tool": tool, "input": {**tool_input}, **drop_none(**scope)}
+        return PolicyExplanation.model_validate(await self._transport.post(f"{_PATH}/explain", body))
 
     async def replay(self, permissions: Mapping[str, Any], **fields: Any) -> AsyncIterator[PolicyReplay]:
         """Yields the result in pages, newest calls first. `fields` are further fields; `limit` is the page size."""

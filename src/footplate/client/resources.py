@@ -22,6 +22,9 @@ from footplate.client.response_models import (
     ModelInfo,
     Project,
     Session,
+    SessionCounts,
+    SessionPin,
+    SessionTemplate,
     TotalUsage,
     Turn,
     Workspace,
@@ -147,6 +150,37 @@ class Workspaces:
         return Workspace.model_validate(await self._transport.post(f"/v1/workspaces/{workspace_id}/archive"))
 
 
+class SessionTemplates:
+    """Templates for new sessions. `session` is the body of the request that creates a session."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, name: str, session: Mapping[str, Any], description: str | None = None) -> SessionTemplate:
+        body = drop_none(name=name, session={**session}, description=description)
+        return SessionTemplate.model_validate(await self._transport.post("/v1/session_templates", body))
+
+    async def retrieve(self, template_id: str) -> SessionTemplate:
+        return SessionTemplate.model_validate(await self._transport.get(f"/v1/session_templates/{template_id}"))
+
+    async def update(self, template_id: str, **fields: Any) -> SessionTemplate:
+        path = f"/v1/session_templates/{template_id}"
+        return SessionTemplate.model_validate(await self._transport.post(path, fields))
+
+    def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[SessionTemplate]:
+        params = {"limit": limit, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/session_templates", SessionTemplate, params)
+
+    async def archive(self, template_id: str) -> SessionTemplate:
+        path = f"/v1/session_templates/{template_id}/archive"
+        return SessionTemplate.model_validate(await self._transport.post(path))
+
+
+def _session_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {"states": "state[]", "statuses": "statuses[]"}
+    return {lists.get(name, name): value for name, value in filters.items() if value not in (None, ())}
+
+
 class Sessions:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -175,9 +209,12 @@ class Sessions:
         parent_id: str | None = None,
         group_id: str | None = None,
         deployment_id: str | None = None,
+        pinned: bool | None = None,
+        **filters: str | bool | Sequence[str] | None,
     ) -> Pages[Session]:
-        """Newest first. `parent_id`: only the children of this session."""
+        """Newest first. `parent_id`: only the children of this session. `filters`: see `count`."""
         params = {
+            "pinned": pinned,
             "deployment_id": deployment_id,
             "parent_id": parent_id,
             "group_id": group_id,
@@ -185,12 +222,27 @@ class Sessions:
             "agent_id": agent_id,
             "include_archived": include_archived,
             "statuses[]": list(statuses) or None,
+            **_session_filters(filters),
         }
         return Pages(self._transport, "/v1/sessions", Session, params)
+
+    async def count(self, **filters: str | bool | Sequence[str] | None) -> SessionCounts:
+        """Returns the number of sessions in each state. `filters` are `q` (words of titles, messages and paths),
+        `states`, `project_id`, `owner_id`, `harness`, `agent_id`, `stuck` and the others of `list`.
+        """
+        found = await self._transport.get("/v1/sessions/counts", drop_none(**_session_filters(filters)))
+        return SessionCounts.model_validate(found)
 
     async def update(self, session_id: str, **fields: Any) -> Session:
         """Changes the session, for example its `title`, `visibility`, `team_id` or `owner_id`."""
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}", fields))
+
+    async def pin(self, session_id: str) -> SessionPin:
+        """Pins the session for the caller."""
+        return SessionPin.model_validate(await self._transport.put(f"/v1/sessions/{session_id}/pin"))
+
+    async def unpin(self, session_id: str) -> SessionPin:
+        return SessionPin.model_validate(await self._transport.delete(f"/v1/sessions/{session_id}/pin"))
 
     async def fork(self, session_id: str, *, at: str | int | None = None, **fields: Any) -> Session:
         """Creates a session that starts with this session's history, up to and including the event `at`.

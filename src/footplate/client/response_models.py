@@ -11,6 +11,7 @@ TurnStatus = Literal[
     "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached", "timed_out"
 ]
 Visibility = Literal["private", "team", "organisation"]
+SessionState = Literal["running", "needs_you", "queued", "paused", "failed", "done"]
 ActivityState = Literal[
     "new",
     "queued",
@@ -198,6 +199,10 @@ class Project(ResponseModel):
     url: str | None = None
     branch: str | None = None
     trust: str = "nothing"
+    setup: str | None = None
+    """The command that prepares each session's tree."""
+    cached_directories: list[str] | None = None
+    """The ignored directories that are cached. None: common names."""
     metadata: dict[str, str] = {}
     created_at: datetime
     updated_at: datetime
@@ -473,6 +478,23 @@ class Activity(ResponseModel):
     state: ActivityState
     reason: Literal["no_worker", "worker_lost", "author_disabled", "turn_limit", "sessions", "no_backend"] | None = None
     """Why the session is stalled, is queued because of a limit, or waits for sessions."""
+    message: str | None = None
+    """What it does, or why it does not move, in words."""
+    since: datetime | None = None
+
+
+class SessionProject(ResponseModel):
+    id: str
+    name: str | None = None
+    """None: the project was deleted."""
+
+
+class SessionCounts(ResponseModel):
+    """The number of sessions in each state."""
+
+    type: Literal["session_counts"]
+    total: int
+    states: dict[SessionState, int]
 
 
 class SessionOwner(ResponseModel):
@@ -490,6 +512,25 @@ class SessionEnd(ResponseModel):
     ended_at: datetime
 
 
+class SessionPin(ResponseModel):
+    session_id: str
+    is_pinned: bool
+
+
+class SessionTemplate(ResponseModel):
+    """A template for new sessions."""
+
+    id: str
+    name: str
+    description: str | None = None
+    session: dict[str, Any]
+    """The body of the request that creates a session."""
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
 class Session(ResponseModel):
     id: str
     agent: AgentDefinition
@@ -497,6 +538,8 @@ class Session(ResponseModel):
     backend: str | None = None
     """The backend that was chosen for it. None: the operator's default."""
     status: SessionStatus
+    state: SessionState | None = None
+    """The state in one word. None if the server is older than this client."""
     activity: Activity | None = None
     """None if the server is older than this client."""
     title: str | None = None
@@ -509,9 +552,13 @@ class Session(ResponseModel):
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
+    is_pinned: bool | None = None
+    """Whether the caller has pinned it. Only in lists."""
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
     project_ids: list[str] = []
+    projects: list[SessionProject] = []
+    """The projects with their names."""
     workspace_id: str | None = None
     bases: dict[str, dict[str, Any]] = {}
     """By project: the commit and the branch that its tree started from. Set once the first turn has started."""
@@ -796,3 +843,86 @@ class Deleted(ResponseModel):
 class Page(ResponseModel, Generic[T]):
     data: list[T]
     next_page: str | None = None
+
+
+class Worker(ResponseModel):
+    type: Literal["worker"]
+    id: str
+    host: str
+    state: Literal["running", "lost"]
+    """`lost`: its lease has expired, and it did not stop in order."""
+    version: str | None = None
+    backends: list[str] = []
+    harnesses: list[str] = []
+    running_turns: int
+    max_turns: int | None = None
+    started_at: datetime
+    last_seen_at: datetime
+
+
+class TaskQueue(ResponseModel):
+    """A task queue in Temporal."""
+
+    type: Literal["task_queue"]
+    name: str
+    kind: Literal["workflow", "activity"]
+    backend: str | None = None
+    """The backend that all its tasks need."""
+    backlog: int
+    """Tasks that no worker has taken yet. Approximate."""
+    oldest_seconds: float
+    added_per_second: float
+    taken_per_second: float
+    pollers: int
+
+
+class WorkerVersion(ResponseModel):
+    version: str | None = None
+    workers: int
+
+
+class Versions(ResponseModel):
+    type: Literal["versions"]
+    footplate: str
+    """The version of the API server."""
+    workers: list[WorkerVersion]
+    python: str
+    postgresql: str
+    schema_revision: str
+    temporal: str | None = None
+    """None: Temporal does not respond."""
+
+
+class ExplainedDecision(ResponseModel):
+    outcome: Literal["allow", "ask", "deny"]
+    reason: str
+    rule: str | None = None
+    """The rule that decided. None: a default or a built-in check."""
+    layer: str | None = None
+
+
+class ExplainedCommandPart(ExplainedDecision):
+    kind: str
+    text: str
+    via: list[str] = []
+    """Programs that run other commands, such as `timeout`."""
+    runs: list[str] = []
+
+
+class EvaluatedLayer(ResponseModel):
+    layer: str
+    deny: list[str] = []
+    ask: list[str] = []
+    allow: list[str] = []
+
+
+class PolicyExplanation(ExplainedDecision):
+    """What the gate would decide about a call."""
+
+    type: Literal["policy_explanation"]
+    tool: str
+    hook: str | None = None
+    """A hook that would also run. Its decision is not known."""
+    depends_on_links: bool = False
+    parts: list[ExplainedCommandPart] = []
+    layers: list[EvaluatedLayer] = []

@@ -136,6 +136,9 @@ class Transport:
         async with opened:
             yield opened
 
+    async def put(self, path: str) -> dict[str, Any]:
+        return await self._request_with_retries("PUT", path, key=str(uuid.uuid4()))
+
     async def delete(self, path: str) -> dict[str, Any]:
         return await self._request_with_retries("DELETE", path, key=str(uuid.uuid4()))
 

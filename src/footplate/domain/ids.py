@@ -36,6 +36,9 @@ DEPLOYMENT: Final = "depl"
 DEPLOYMENT_RUN: Final = "drun"
 TRIGGER: Final = "trig"
 TRIGGER_DELIVERY: Final = "tdlv"
+MERGE_CONFLICT: Final = "mcfl"
+COMMENT: Final = "scmt"
+SESSION_TEMPLATE: Final = "stpl"
 BROWSER_SESSION: Final = "bses"
 
 

@@ -86,6 +86,14 @@ class LazyEnvironment(OpenEnvironment):
         return self._environment is not None and self._environment.was_used
 
     @property
+    def has_run_commands(self) -> bool:
+        return self._environment is not None and self._environment.has_run_commands
+
+    @property
+    def platform(self) -> str:
+        return self._opened.platform
+
+    @property
     def shell_state(self) -> ShellState | None:
         return None if self._environment is None else self._environment.shell_state
 

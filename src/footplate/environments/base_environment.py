@@ -67,6 +67,7 @@ class BaseEnvironment(Environment):
         self._outputs: list[CapturedOutput] = []
         self._processes: list[StreamingProcess] = []
         self._closed = False
+        self.has_run_commands = False
 
     async def ensure_open(self) -> None:
         """Does nothing: this environment is open from the start."""
@@ -92,6 +93,10 @@ class BaseEnvironment(Environment):
     @property
     def was_used(self) -> bool:
         return self._guardian is not None
+
+    @property
+    def platform(self) -> str:
+        return "unsandboxed"
 
     @property
     def shell_state(self) -> ShellState:
@@ -163,6 +168,7 @@ class BaseEnvironment(Environment):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as in the port
     ) -> CommandResult:
+        self.has_run_commands = True
         spawner = await self._ensure_spawner()
         output = CapturedOutput(self._output_limit)
         try:
@@ -192,6 +198,7 @@ class BaseEnvironment(Environment):
         return None if resolved is None or resolved.startswith("/proc/") else resolved
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+        self.has_run_commands = True
         spawner = await self._ensure_spawner()
         process = await StreamingProcess.start(spawner, argv, cwd=self._working_directory, env={**self._env, **env})
         self._processes.append(process)
@@ -264,6 +271,7 @@ class BaseEnvironment(Environment):
         return self._shell
 
     async def _start_shell(self, spawner: Spawner) -> Shell:
+        self.has_run_commands = True
         return await Shell.start(
             spawner,
             cwd=self._working_directory,

@@ -7,7 +7,7 @@ results differ, the result is marked as depending on links. Hooks do not run aga
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.agents import mcp_servers
@@ -65,22 +65,14 @@ class PolicyReplay:
                 Decision(PermissionOutcome.DENY, f"All calls are denied because a rule is invalid. {error.message}")
             )
         tool = call.name if call.server is None else mcp_servers.model_tool_name(call.server, call.name)
-        root = _find_tree_root(tool_input, organisation, call.session_id)
-        decisions = [
-            effective_rules.apply_default(
-                decide_tool_call(
-                    effective_rules.policy, tool, tool_input, PathContext(root=root, home=_HOME, links=links)
-                ),
-                from_mcp_server=call.server is not None,
-            )
-            for links in (NoLinks(), _UnresolvableLinks())
-        ]
-        hook = (
-            _find_matching_hook(effective_rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool)
-            if decisions[0].outcome is not PermissionOutcome.DENY
-            else None
+        return evaluate_rules(
+            effective_rules,
+            tool,
+            tool_input,
+            organisation=organisation,
+            session_id=call.session_id,
+            from_mcp_server=call.server is not None,
         )
-        return ReplayResult(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
 
     def _effective_rules(self, session_id: str, rules: SessionRules) -> turn_gate.EffectiveRules:
         if session_id not in self._parsed:
@@ -92,6 +84,35 @@ class PolicyReplay:
                 [*other_layers, (self._layer, self._permissions)], config, None
             )
         return self._parsed[session_id]
+
+
+def evaluate_rules(
+    rules: turn_gate.EffectiveRules,
+    tool: str,
+    tool_input: JsonObject,
+    *,
+    organisation: str,
+    session_id: str,
+    from_mcp_server: bool,
+) -> ReplayResult:
+    """Evaluate one call as the gate does, but without an environment and without running hooks."""
+    context = create_path_context(tool_input, organisation, session_id)
+    decisions = [
+        rules.apply_default(
+            decide_tool_call(rules.policy, tool, tool_input, replace(context, links=links)),
+            from_mcp_server=from_mcp_server,
+        )
+        for links in (NoLinks(), _UnresolvableLinks())
+    ]
+    is_denied = decisions[0].outcome is PermissionOutcome.DENY
+    hook = None if is_denied else _find_matching_hook(rules.hooks.get(HookEvent.BEFORE_TOOL, ()), tool)
+    return ReplayResult(decisions[0], decisions[0].outcome is not decisions[1].outcome, hook)
+
+
+def create_path_context(tool_input: JsonObject, organisation: str, session_id: str) -> PathContext:
+    """Return the context of a call whose environment does not exist. No path in it is a link."""
+    root = _find_tree_root(tool_input, organisation, session_id)
+    return PathContext(root=root, home=_HOME, links=NoLinks())
 
 
 def _find_matching_hook(hooks: Sequence[Hook], tool: str) -> str | None:

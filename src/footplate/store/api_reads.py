@@ -14,6 +14,7 @@ from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.audit import AuditEntry, AuditFilter, AuditVerification
 from footplate.domain.errors import NotFound
 from footplate.domain.files.uploaded_files import StoredFile
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.members import ApiKey, Member, Team
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import ViewFilter
@@ -23,24 +24,39 @@ from footplate.domain.policy.approvals import Approval
 from footplate.domain.policy.permissions import OrganisationPolicy
 from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.ports.api import EventPage, SessionFilter
+from footplate.domain.ports.deployment_health import WorkerRecord
 from footplate.domain.ports.harness import Entry
 from footplate.domain.projects.project import Project, Workspace
 from footplate.domain.sessions.batches import Batch, Job, JobState
+from footplate.domain.sessions.comments import Comment
 from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, DeploymentRun, RunFilter
 from footplate.domain.sessions.events import Position
+from footplate.domain.sessions.inbox import InboxCounts, InboxItem, InboxQuery
+from footplate.domain.sessions.session_templates import StoredSessionTemplate
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
-from footplate.domain.sessions.turns import Session, TotalUsage, Turn
+from footplate.domain.sessions.turns import Session, SessionState, TotalUsage, Turn
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import Database
-from footplate.store.log import approval_edits_and_expiry, step_changes
+from footplate.store.log import approval_edits_and_expiry, comments, inbox, step_changes
 from footplate.store.log.fork_history import ForkHistory, LogSegment
 from footplate.store.log.session_groups import batches
 from footplate.store.object_store import Objects
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import audit_trail as trail
-from footplate.store.resources import deployments, files, members, policies, policy_replay, projects, triggers, webhooks
+from footplate.store.resources import (
+    deployments,
+    files,
+    members,
+    policies,
+    policy_replay,
+    projects,
+    session_states,
+    session_templates,
+    triggers,
+    webhooks,
+)
 
 T = TypeVar("T")
 _ENTRIES_PER_READ: Final = 100
@@ -87,6 +103,14 @@ class ApiReads:
         rows = await self._database.fetch("workers_by_backend")
         return {row["backend"]: row["workers"] for row in rows}
 
+    async def workers(self) -> Sequence[WorkerRecord]:
+        return [row_mapping.load_worker(row) for row in await self._database.fetch("workers")]
+
+    async def database_versions(self) -> Mapping[str, str]:
+        row = await self._database.fetchrow("database_versions")
+        assert row is not None
+        return {**row}
+
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return await self._fetch_page(row_mapping.load_environment, "environments", principal, page)
 
@@ -129,6 +153,11 @@ class ApiReads:
 
     async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         return await policy_replay.load_session_rules(self._database, principal, session_ids)
+
+    async def rules_of_new_session(
+        self, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+    ) -> SessionRules:
+        return await policy_replay.load_new_session_rules(self._database, principal, agent, project_ids)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         if principal.project_ids is not None and project_id not in principal.project_ids:
@@ -242,20 +271,48 @@ class ApiReads:
         return frozenset(row["id"] for row in rows)
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
-        filters: dict[str, Any] = {}
-        if where.agent_id is not None:
-            filters["s.agent_id"] = where.agent_id
-        if where.agent_version is not None:
-            filters["s.agent_version"] = where.agent_version
-        if where.statuses:
-            filters["h.status"] = [str(status) for status in where.statuses]
-        if where.parent_id is not None:
-            filters["s.group_id in (select id from session_groups where parent_session_id = {})"] = where.parent_id
-        if where.group_id is not None:
-            filters["s.group_id"] = where.group_id
-        if where.deployment_id is not None:
-            filters["s.deployment_id"] = where.deployment_id
-        return await self._fetch_page(row_mapping.load_session, "sessions", principal, page, filters)
+        return await self._fetch_page(
+            row_mapping.load_session, "sessions", principal, page, session_states.build_filters(principal, where)
+        )
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        return await session_states.count_states(self._database, principal, page, where)
+
+    async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        return await session_templates.find_pinned_sessions(self._database, principal, session_ids)
+
+    async def inbox(self, principal: Principal, query: InboxQuery) -> Sequence[InboxItem]:
+        return await inbox.read_page(self._database, self._objects, principal, query)
+
+    async def inbox_item(self, principal: Principal, item_id: str) -> InboxItem:
+        return await inbox.read_item(self._database, self._objects, principal, item_id)
+
+    async def inbox_counts(self, principal: Principal) -> InboxCounts:
+        return await inbox.count_items(self._database, principal)
+
+    async def comment(self, principal: Principal, session_id: str, comment_id: str) -> Comment:
+        return await comments.read_comment(self._database, principal, session_id, comment_id)
+
+    async def comments(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        limit: int,
+        after: tuple[datetime, str] | None,
+        is_sent: bool | None = None,
+    ) -> Sequence[Comment]:
+        return await comments.read_comments(
+            self._database, principal, session_id, limit=limit, after=after, is_sent=is_sent
+        )
+
+    async def session_template(self, principal: Principal, template_id: str) -> StoredSessionTemplate:
+        return await session_templates.read_template(self._database, principal, template_id)
+
+    async def session_templates(self, principal: Principal, page: Page) -> Sequence[StoredSessionTemplate]:
+        return await self._fetch_page(session_templates.load_template, "session_templates", principal, page)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         organisation = principal.organisation

@@ -35,6 +35,7 @@ _SELECTS: Final = {
     "batches": SQL["batch"].partition("\nwhere s.id")[0],
     "deployments": "select s.* from deployments s",
     "deployment_runs": SQL["deployment_run"].partition("\nwhere s.id")[0],
+    "session_templates": "select s.* from session_templates s",
     "triggers": "select s.* from triggers s",
     "trigger_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from trigger_deliveries d) s",
     "workspaces": "select s.* from workspaces s",
@@ -76,8 +77,13 @@ _FILE_CONDITIONS: Final = {
 }
 
 
-def build_page_query(table: str, principal: Principal, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """`filters`: a value for each column, or for each condition that contains `{}`."""
+def build_conditions(
+    table: str, principal: Principal, page: Page, filters: Mapping[str, Any]
+) -> tuple[list[str], list[Any]]:
+    """Returns the conditions of all pages of a list, and their arguments. `$1` is the organisation. `filters`: a value
+    for each column, or for each condition that contains `{}`. A tuple: a value for each `{}` of the
+    condition, which may have none.
+    """
     args: list[Any] = [principal.organisation]
     where = ["s.organisation = $1"]
 
@@ -107,13 +113,22 @@ def build_page_query(table: str, principal: Principal, page: Page, filters: Mapp
         if bound is not None:
             add(f"s.created_at {operator} {{}}", bound)
     for column, value in filters.items():
-        equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
-        add(column if "{}" in column else equals, value)
+        if isinstance(value, tuple):
+            add(column, *value)
+        else:
+            equals = f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}"
+            add(column if "{}" in column else equals, value)
+    return where, args
 
+
+def build_page_query(table: str, principal: Principal, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """`filters`: see `build_conditions`."""
+    where, args = build_conditions(table, principal, page, filters)
     # A page before a key is read in reverse order; the caller reverses the rows again.
     key, descending = page.after or page.before, (page.order == "desc") is (page.before is None)
     if key is not None:
-        add(f"(s.created_at, s.id) {'<' if descending else '>'} ({{}}, {{}})", *key)
+        args += key
+        where.append(f"(s.created_at, s.id) {'<' if descending else '>'} (${len(args) - 1}, ${len(args)})")
     direction = "desc" if descending else "asc"
     # The limit is part of the text. For a parameter, a cached plan assumes a tenth of all rows, so it would never be
     # used; and planning a list of sessions, over every partition of their turns, takes longer than reading it.

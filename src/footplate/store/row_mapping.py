@@ -1,5 +1,6 @@
 """Converts database rows to domain objects."""
 
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -7,10 +8,23 @@ import asyncpg
 from footplate.domain.agents.agents_and_config import Agent, EnvironmentRecord
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.visibility import Audience
+from footplate.domain.ports.deployment_health import WorkerDescription, WorkerRecord
 from footplate.domain.sessions.activity import ActivityFacts, derive_activity
+from footplate.domain.sessions.activity_message import ActivityDetails, describe_activity
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position, Usage
-from footplate.domain.sessions.turns import Activity, ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
+from footplate.domain.sessions.steps import PauseReason
+from footplate.domain.sessions.turns import (
+    Activity,
+    ActivityState,
+    ForkedFrom,
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    Turn,
+    TurnStatus,
+)
 
 Row = asyncpg.Record
 
@@ -58,6 +72,7 @@ def load_turn(row: Row) -> Turn:
 
 
 def load_session(row: Row) -> Session:
+    activity, state = load_activity(row)
     return Session(
         id=row["id"],
         organisation=row["organisation"],
@@ -66,7 +81,10 @@ def load_session(row: Row) -> Session:
         backend=row["environment"].get("backend"),
         environment=row["environment"],
         status=SessionStatus(row["status"]),
-        activity=load_activity(row),
+        activity=activity,
+        state=state,
+        activity_message=describe_activity(activity, _activity_details(row)),
+        activity_since=_activity_since(row, activity),
         title=row["title"],
         metadata=row["metadata"],
         context=row["context"],
@@ -79,6 +97,7 @@ def load_session(row: Row) -> Session:
         forked_from=_forked_from(row["fork"]),
         mode=Mode(row["mode"]),
         project_ids=row["project_ids"],
+        project_names={each["id"]: each["name"] for each in row.get("projects") or ()},
         workspace_id=row["workspace_id"],
         bases=row["bases"],
         resources=row["resources"],
@@ -96,7 +115,7 @@ def load_session(row: Row) -> Session:
     )
 
 
-def load_activity(row: Row) -> Activity:
+def load_activity(row: Row) -> tuple[Activity, SessionState]:
     """A row of a session that was just inserted has only the status."""
     last_turn = row.get("last_turn") or {}
     return derive_activity(
@@ -112,11 +131,34 @@ def load_activity(row: Row) -> Activity:
             lacks_backend=row.get("lacks_backend", False),
             author_disabled=row.get("author_disabled", False),
             is_paused=row.get("is_paused", False),
+            paused_by_group=row.get("pause_reason") == PauseReason.GROUP,
+            paused_by_failure=row.get("pause_reason") == PauseReason.STEP_FAILED,
+            has_failed=row.get("has_failed", False),
             last_turn=last_turn.get("status"),
             last_turn_succeeded=last_turn.get("success") is not False,
             waits_for_sessions=last_turn.get("waits_for_sessions") is True,
         )
     )
+
+
+def _activity_details(row: Row) -> ActivityDetails:
+    event, last_turn = row.get("current_event") or {}, row.get("last_turn") or {}
+    return ActivityDetails(
+        event_type=event.get("type"),
+        call_name=event.get("name"),
+        call_input=event.get("input"),
+        pause_reason=row.get("pause_reason"),
+        error=row["end_reason"] if row["ended_at"] is not None else last_turn.get("error"),
+    )
+
+
+def _activity_since(row: Row, activity: Activity) -> datetime | None:
+    """Returns since when a session waits or works. None: it is at rest, or the time is not known."""
+    if activity.state in {ActivityState.QUEUED, ActivityState.STALLED}:
+        since: datetime | None = row.get("wake_at") or row.get("claimed_at")
+        return since
+    event = row.get("current_event")
+    return None if event is None else datetime.fromisoformat(event["created_at"])
 
 
 def _session_end(row: Row) -> SessionEnd | None:
@@ -138,6 +180,23 @@ def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
 
 def load_agent(row: Row) -> Agent:
     return Agent(**_field_values(row, Agent))
+
+
+def load_worker(row: Row) -> WorkerRecord:
+    return WorkerRecord(
+        id=row["id"],
+        host=row["host"],
+        description=WorkerDescription(
+            version=row["version"],
+            backends=row["backends"],
+            harnesses=row["harnesses"],
+            max_turns=row["max_turns"],
+        ),
+        started_at=row["started_at"],
+        last_seen_at=row["last_seen_at"],
+        running_turns=row["running_turns"],
+        is_alive=row["is_alive"],
+    )
 
 
 def load_environment(row: Row) -> EnvironmentRecord:

@@ -41,7 +41,7 @@ from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Sessi
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
-from footplate.store.log import transcript_import
+from footplate.store.log import comments, inbox, transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
 from footplate.store.log.inputs import append_inputs, append_notice
@@ -62,6 +62,7 @@ from footplate.store.resources import (
     members,
     policies,
     projects,
+    session_templates,
     triggers,
     webhooks,
 )
@@ -124,6 +125,9 @@ class UnitOfWork(
     BatchUnitOfWork,
     deployments.DeploymentUnitOfWork,
     triggers.TriggerUnitOfWork,
+    inbox.InboxUnitOfWork,
+    comments.CommentUnitOfWork,
+    session_templates.SessionTemplateUnitOfWork,
 ):
     def __init__(
         self,
@@ -363,6 +367,7 @@ class UnitOfWork(
         row = await insert_fork(self._connection, principal, fork_id, origin, attributes, environment_id)
         if row is None:
             raise await self._environment_error(principal, str(environment_id))
+        await self._connection.execute(SQL["fork_comments"], ids.new_id(ids.COMMENT), fork_id, session_id, origin.seq)
         notice = events.forked(session_id, origin.event_id, origin.seq)
         accepted = await append_notice(self._connection, principal, fork_id, notice)
         fork = replace(row_mapping.load_session(row), owner_name=principal.name)

@@ -8,7 +8,7 @@ recognised and built again.
 import asyncio
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -56,6 +56,8 @@ class CheckoutRequest:
     """The host's private directory, which will contain its git directory."""
     tree: Path
     user: tuple[int, int]
+    finish: Callable[[Path], Awaitable[None]] | None = None
+    """Called with the host's git directory when all files are written, before the checkout counts as finished."""
 
 
 def is_checked_out(private_dir: Path) -> bool:
@@ -76,6 +78,8 @@ async def check_out_base(request: CheckoutRequest) -> None:
         await _check_out_files(request, host_git_dir, request.base.commit)
     refs = await _list_refs(Git(git_dir=request.mirror))
     await asyncio.to_thread(_write_agent_git_dir, request, host_git_dir, refs)
+    if request.finish is not None:
+        await request.finish(host_git_dir)
     await failpoints.hit("tree_written")
     await asyncio.to_thread(host_git_dir.rename, request.private_dir / HOST_GIT_DIR_NAME)
 

@@ -1,12 +1,28 @@
 """Formats the input and parses the output of git's plumbing commands, such as `ls-files -z` and `update-index`."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from footplate.trees.git import Git
 
 _NULL_ID: Final = "0" * 40
+
+
+async def list_ignored(git: Git, paths: Sequence[bytes], *, seconds: float) -> list[bytes]:
+    """Returns the paths that `.gitignore` files of the working tree ignore, whether or not they exist or are tracked. A
+    directory ends with a slash. No path may lead through a link.
+    """
+    given = b"".join(path + b"\0" for path in paths if not path.startswith(b":"))
+    if not given:
+        return []
+    # git refuses literal pathspecs here, and matches the paths literally in any case.
+    plain = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
+    _, listed = await plain.run_with_exit_code(
+        "check-ignore", "--no-index", "-z", "--stdin", stdin=given, seconds=seconds
+    )
+    return split_nul_separated(listed)
 
 
 def split_nul_separated(output: bytes) -> list[bytes]:

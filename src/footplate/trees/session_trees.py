@@ -46,7 +46,9 @@ from footplate.trees.delivery.child_merge import compute_merge
 from footplate.trees.file_locks import hold_lock
 from footplate.trees.git import Git
 from footplate.trees.projects import project_instructions
+from footplate.trees.projects.included_files import IncludedFiles, IncludeTarget
 from footplate.trees.projects.mirrors import Mirrors
+from footplate.trees.projects.tree_setup import remove_record, write_fresh_record
 from footplate.trees.snapshots.home_scan import (
     load_scan_record,
     save_scan_record,
@@ -86,6 +88,7 @@ class SessionTrees(Trees):
         *,
         seconds: float,
         max_home_bytes: int = DEFAULT_HOME_BYTES,
+        included_files: IncludedFiles | None = None,
     ) -> None:
         """`max_home_bytes`: a larger HOME is not stored. 0: none is."""
         self._data = data.resolve()
@@ -93,6 +96,7 @@ class SessionTrees(Trees):
         self._uploader = uploader
         self._consolidator = consolidator
         self._seconds = seconds
+        self._included_files = included_files or IncludedFiles()
         self._home_limits = SnapshotLimits(
             max_file_bytes=max_home_bytes, max_new_bytes=max_home_bytes, timeout_seconds=_HOME_SECONDS
         )
@@ -127,6 +131,9 @@ class SessionTrees(Trees):
             )
             for number, (project, tree) in enumerate(projects_and_trees or [(None, target.tree)])
         ]
+        for tree in trees:
+            if tree.project is not None and tree.project.setup is None:
+                remove_record(self._host_git_dir(tree))
         if all(self._is_up_to_date(tree, files) for tree in trees):
             for project, found in zip(projects, checked_out, strict=True):
                 await self._connect_objects(organisation, project, found.tree, found.objects_inside_path, target.owner)
@@ -174,6 +181,13 @@ class SessionTrees(Trees):
             return
         base = project.base or await self.resolve_base(tree.organisation, project)
         mirror = await self._ensure_mirror(tree.organisation, project)
+        root = self._mirrors.resolve_root(tree.organisation, project)
+
+        async def finish(git_dir: Path) -> None:
+            await self._included_files.copy(project, root, IncludeTarget(git_dir=git_dir, tree=tree.files, user=user))
+            if stored is None and project.setup is not None:
+                write_fresh_record(git_dir)
+
         if stored is not None:
             location = self._locate_tree(tree, files)
             request = RecoveryRequest(
@@ -183,6 +197,7 @@ class SessionTrees(Trees):
                 branch=base.branch,
                 mirror=mirror,
                 objects_inside=objects_inside,
+                finish=finish,
             )
             await recover_tree(self._uploader, request)
             return
@@ -196,6 +211,7 @@ class SessionTrees(Trees):
                 private_dir=self._host_git_dir(tree).parent,
                 tree=tree.files,
                 user=user,
+                finish=finish,
             )
         )
 

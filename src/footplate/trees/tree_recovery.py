@@ -7,7 +7,7 @@ snapshot, the session has since run on another host, and the tree is outdated.
 import asyncio
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -40,6 +40,8 @@ class RecoveryRequest:
     is_private: bool = False
     """Whether only the user may access the files. Programs refuse keys that others can read, and snapshots have no
     permissions."""
+    finish: Callable[[Path], Awaitable[None]] | None = None
+    """As in a checkout: called with the host's git directory when all files are written."""
 
 
 async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> None:
@@ -53,6 +55,8 @@ async def recover_tree(uploader: SnapshotUploader, request: RecoveryRequest) -> 
     if request.is_private:
         await asyncio.to_thread(_make_private, location.tree)
     record_base_snapshots(host_git_dir, [request.stored])
+    if request.finish is not None:
+        await request.finish(host_git_dir)
     await failpoints.hit("tree_written")
     await asyncio.to_thread(host_git_dir.rename, private_dir / HOST_GIT_DIR_NAME)
 

@@ -19,6 +19,7 @@ from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
+from footplate.engine.temporal.queue_reports import QueueReports
 from footplate.engine.temporal.session_waker import TemporalWaker
 from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
@@ -28,11 +29,11 @@ from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
 from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
-from footplate.store.resources.activity_counts import count_activities
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.session_states import count_activities
 from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
 from footplate.store.resources.sign_in.device_authorizations import DeviceAuthorizationStore
 from footplate.store.resources.sign_in.failures import SignInFailures
@@ -145,6 +146,7 @@ async def run(settings: Settings) -> None:
             single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
             health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
+            queues=QueueReports(temporal, settings),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=create_delivery_service(settings, database, reader),
@@ -235,6 +237,7 @@ class _Diffs:
     def __init__(self, log: DiffSnapshots, reader: DiffReader) -> None:
         self.find_diffs = log.find_diffs
         self.list_changes = reader.changes
+        self.quote_lines = reader.quote_lines
         self.stream_patch = reader.patch
 
 

@@ -52,7 +52,7 @@ async def collect_garbage(settings: Settings, *, dry_run: bool) -> GcReport:
     report = GcReport()
     async with open_database(settings) as database:
         objects = await open_objects(settings)
-        async for verdict in ObjectGarbageCollector(database, objects, settings.gc_grace).collect(remove=not dry_run):
+        async for verdict in _create_collector(settings, database, objects).collect(remove=not dry_run):
             report.add(verdict)
         report.expired = [
             row["session_id"] async for row in SessionExpiry(database, settings.retention_delete).list_expired()
@@ -80,16 +80,20 @@ async def _check_host(settings: Settings, sessions: SessionRegistry, report: GcR
 
 
 @asynccontextmanager
-async def collecting_daily(database: Database, objects: Objects, grace: timedelta) -> AsyncIterator[None]:
+async def collecting_daily(settings: Settings, database: Database, objects: Objects) -> AsyncIterator[None]:
     """Run the garbage collection once a day, in the background of one worker. It is cancelled when the worker stops."""
     task = asyncio.create_task(
-        _collect_daily(database, ObjectGarbageCollector(database, objects, grace)), name="collecting"
+        _collect_daily(database, _create_collector(settings, database, objects)), name="collecting"
     )
     try:
         yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def _create_collector(settings: Settings, database: Database, objects: Objects) -> ObjectGarbageCollector:
+    return ObjectGarbageCollector(database, objects, settings.gc_grace, cache_retention=settings.retention_caches)
 
 
 async def _collect_daily(database: Database, collector: ObjectGarbageCollector) -> None:

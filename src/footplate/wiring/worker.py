@@ -12,11 +12,13 @@ from typing import Final
 import structlog
 from temporalio.client import Client
 
+from footplate import __version__
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
 from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.files.session_outputs import OutputLimits
+from footplate.domain.ports.deployment_health import WorkerDescription
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.sessions.groups import ChildLimits
@@ -61,7 +63,9 @@ from footplate.store.resources.deployments import DeploymentScheduleStore, RunEx
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.policies import SessionRuleLoader
+from footplate.store.resources.project_caches import ProjectCaches
 from footplate.store.resources.session_outputs import OutputRoom
+from footplate.store.resources.session_search import SearchIndexing
 from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
 from footplate.store.retention.archiving import SessionArchiving
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
@@ -76,6 +80,9 @@ from footplate.stream.terminal_streams import RedisTerminalChannels
 from footplate.stream.turn_publisher import TurnPublisher
 from footplate.trees.diffs.diff_reader import DiffReader
 from footplate.trees.outputs.collection import HostOutputDirectories
+from footplate.trees.projects.directory_cache import CacheLimits, DirectoryCache
+from footplate.trees.projects.included_files import IncludedFiles
+from footplate.trees.projects.tree_setup import CachedTreeSetup
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
@@ -113,7 +120,15 @@ async def run(settings: Settings) -> None:
         await check_redis(settings)
         objects = await open_objects(settings)
         worker = ids.new_id(ids.WORKER)
-        leases = WorkerLeases(database, backends=settings.backend_names)
+        leases = WorkerLeases(
+            database,
+            description=WorkerDescription(
+                version=__version__,
+                backends=settings.backend_names,
+                harnesses=sorted(registry.installed_harnesses()),
+                max_turns=settings.max_turns,
+            ),
+        )
         trees = _create_trees(settings, database, objects, exits)
         backend = await create_environment_backend(
             settings, worker=worker, is_lease_expired=leases.has_expired, trees=trees
@@ -191,6 +206,8 @@ async def run(settings: Settings) -> None:
                     get_hook_access(settings),
                 ),
                 trees=trees,
+                tree_setup=_create_tree_setup(settings, database, objects),
+                setup_seconds=settings.setup_seconds,
                 output_directories=_create_output_directories(settings, database, objects, limits),
                 write_leases=WriteLeases(database) if settings.allowed_directory_roots else None,
                 attachment_sources=_AttachmentSources(
@@ -226,7 +243,7 @@ async def run(settings: Settings) -> None:
             )
         )
         await exits.enter_async_context(patrol.run_in_background())
-        await exits.enter_async_context(collecting_daily(database, objects, settings.gc_grace))
+        await exits.enter_async_context(collecting_daily(settings, database, objects))
         for running in (lease.running(), warm_pool.running(), prewarmer.running(), deferred.running()):
             await exits.enter_async_context(running)
         forgetter = SessionCleaner(settings.redis_url)
@@ -245,6 +262,7 @@ async def run(settings: Settings) -> None:
             AuditSealing(database),
             ApprovalExpiry(database, objects),
             FeedExpiry(database, settings.retention_feed),
+            SearchIndexing(database, objects),
             child_cancellation,
             webhook_waker,
             WebhookExpiry(database, settings.retention_feed),
@@ -292,7 +310,19 @@ def _create_trees(settings: Settings, database: Database, objects: Objects, exit
         consolidator,
         seconds=settings.git_seconds,
         max_home_bytes=settings.home_bytes,
+        included_files=IncludedFiles(max_bytes=settings.include_bytes),
     )
+
+
+def _create_tree_setup(settings: Settings, database: Database, objects: Objects) -> CachedTreeSetup:
+    limits = CacheLimits(
+        entry_bytes=settings.cache_bytes,
+        project_bytes=settings.cache_project_bytes,
+        host_bytes=settings.cache_host_bytes,
+        unused_seconds=settings.retention_caches.total_seconds(),
+    )
+    cache = DirectoryCache(settings.data_dir, objects, ProjectCaches(database), limits)
+    return CachedTreeSetup(settings.data_dir, cache, seconds=settings.cache_seconds)
 
 
 def _create_output_directories(

@@ -84,6 +84,13 @@ def check_conflict_report(report: Any) -> None:
     assert all([conflict["lines"], conflict["last_commit"]]), conflict
 
 
+async def check_inbox(footplate: Footplate, session_id: str) -> None:
+    """Checks that the conflict of the merge is in the inbox."""
+    _, out, err = await footplate("inbox", "ls", "--kind", "merge_conflict", "--json")
+    [item] = [each for each in fits("inbox", out) if each["session"]["id"] == session_id]
+    assert (item["merge_conflict"]["branch"], item["merge_conflict"]["files"][0]["path"]) == ("other", "file"), err
+
+
 @pytest.mark.parametrize("harness", ["native", "claude"])
 async def test_work_is_delivered_by_the_command_line(
     cluster: Cluster, footplate: Footplate, user: Path, tmp_path: Path, harness: str
@@ -137,6 +144,7 @@ async def test_work_is_delivered_by_the_command_line(
     code, out, err = await footplate("merge", session, "--into", "other", "--json")
     assert (code, err) == (1, "")
     check_conflict_report(fits("left", out))
+    await check_inbox(footplate, session)
     code, _, err = await footplate("apply", session)
     assert (code, "file: you and the session changed the same lines" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""
@@ -222,6 +230,9 @@ async def test_a_pipeline_merges_and_pushes_its_work(
     await git(repository, "switch", "-q", "main")
     *_, failed = await run_steps(client, session_id, {"kind": "shell", "command": "echo three > file"}, conflict)
     assert failed.state == "failed"
+    (item,) = [each async for each in client.inbox.list(kind="merge_conflict") if each.session.id == session_id]
+    assert item.merge_conflict is not None
+    assert (item.merge_conflict.branch, item.merge_conflict.files[0]["path"]) == ("next", "file")
     assert "file: the same lines were changed on both sides" in texts([failed])[0]
     listed = [event async for event in client.events.list(session_id, types=["agent.tool_use"])]
     assert "merge_branch" in [event.name for event in listed]

@@ -9,10 +9,10 @@ import pytest_asyncio
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import SessionFilter
-from footplate.domain.sessions.turns import Activity, ActivityState, StallReason, TurnStatus
+from footplate.domain.sessions.turns import Activity, ActivityState, SessionState, StallReason, TurnStatus
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.page_query import build_page_query
-from footplate.store.resources.activity_counts import count_activities
+from footplate.store.resources.session_states import count_activities
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, tool_result_for
 from .test_approvals import use
@@ -34,8 +34,13 @@ async def leases(cell: Cell) -> AsyncIterator[WorkerLeases]:
 
 
 async def _activity(cell: Cell, principal: Principal, session_id: str) -> Activity:
-    """Returns the activity that both the list and the single session have."""
+    """Returns the activity that both the list and the single session have. Filters and counts agree with it."""
     (listed,) = await cell.reads.sessions(principal, Page(limit=2), SessionFilter())
+    for state in SessionState:
+        where = SessionFilter(states=[state])
+        found = [each.state for each in await cell.reads.sessions(principal, Page(limit=2), where)]
+        counts = await cell.reads.count_sessions(principal, Page(limit=0), SessionFilter())
+        assert found == [state] * counts[state] == ([state] if state is listed.state else [])
     assert listed.activity == (await cell.reads.session(principal, session_id)).activity
     return listed.activity
 
@@ -99,6 +104,32 @@ async def test_a_session_without_a_live_worker_is_stalled(
     assert await _activity(cell, principal, session_id) == Activity(ActivityState.STALLED, StallReason.NO_WORKER)
     await leases.renew_lease(_WORKER, "host", 60, [session_id])
     assert (await _activity(cell, principal, session_id)).state == "running"
+
+
+async def test_a_session_that_does_not_move_is_stuck_and_has_a_reason(
+    cell: Cell, principal: Principal, leases: WorkerLeases
+) -> None:
+    async def stuck() -> list[str | None]:
+        where = SessionFilter(is_stuck=True)
+        found = await cell.reads.sessions(principal, Page(limit=5), where)
+        assert sum((await cell.reads.count_sessions(principal, Page(limit=0), where)).values()) == len(found)
+        return [each.activity_message for each in found]
+
+    session_id = await cell.session(principal, "go")
+    assert await stuck() == []
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update session_heads set wake_at = now() - interval '2 minutes' where session_id = $1", session_id
+        )
+    assert await stuck() == ["Waits for a worker."]
+    claim = await cell.claim(session_id, principal, _WORKER)
+    await cell.turns.append(claim, [use("a")])
+    (listed,) = await cell.reads.sessions(principal, Page(limit=1), SessionFilter())
+    assert (listed.activity_message or "").startswith("bash: ")
+    assert listed.activity_since is not None
+    assert await stuck() == []
+    await leases.end_lease(_WORKER)
+    assert await stuck() == ["Its worker was lost, and no other worker has taken over yet."]
 
 
 async def test_a_list_is_planned_once_and_finds_the_last_turns_by_index(cell: Cell, principal: Principal) -> None:

@@ -23,9 +23,11 @@ from footplate.domain.files.uploaded_files import object_prefix as prefix_of_fil
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.engine import Claim
 from footplate.domain.projects.project import BaseCommit, ProjectSelection
+from footplate.domain.projects.setup import CacheEntry, CacheKey, cache_folder
 from footplate.domain.sessions import events
 from footplate.store.object_store import Objects
 from footplate.store.resources.files import FileCleanup, FileContents
+from footplate.store.resources.project_caches import ProjectCaches
 from footplate.store.retention.deletion_cleanup import DeletionCleanup
 from footplate.store.retention.object_gc import CELL_OBJECT, ObjectGarbageCollector, OtherCell
 from footplate.trees.snapshots.packs import SnapshotStep, find_pack_chain
@@ -224,6 +226,45 @@ async def test_a_base_is_removed_with_the_last_session_that_started_from_it(cell
     await collect.collect_project(principal.organisation, project.id, remove=True)
     assert await cell.objects.list_names(folder) == [names[0]]
     await cell.delete(principal, fork.id)
+    await collect.collect_project(principal.organisation, project.id, remove=True)
+    assert await cell.objects.list_names(folder) == []
+
+
+@pytest.mark.requirement("K7")
+async def test_caches_of_a_project_are_its_own_and_removed_when_unused_or_archived(cell: Cell) -> None:
+    principal, other = new_principal(), new_principal()
+    project = await create_project(cell, principal)
+    caches = ProjectCaches(cell.database)
+    keys = [CacheKey(principal.organisation, project.id, name) for name in ("first", "second", "third")]
+    entries = [CacheEntry(key, "a" * 64, 40) for key in keys]
+    for entry in entries:
+        await put(cell, entry.object_key)
+        # The first entry of a key stays. Another organisation's is not the project's.
+        assert await caches.add_cache(entry, 100) == ([entries[0]] if entry is entries[2] else [])
+    assert await caches.add_cache(entries[1], 100) == []
+    rival = replace(entries[1], sha256="b" * 64)
+    assert await caches.add_cache(rival, 100) == [rival]
+    foreign = CacheEntry(CacheKey(other.organisation, project.id, "first"), "a" * 64, 40)
+    assert await caches.add_cache(foreign, 100) == [foreign]
+    assert await caches.find_cache(foreign.key) is None
+    assert [await caches.find_cache(key) for key in keys] == [None, entries[1], entries[2]]
+
+    collect = ObjectGarbageCollector(cell.database, cell.objects, DAY, cache_retention=DAY)
+    found = reasons(await collect.collect_project(principal.organisation, project.id, remove=True))
+    assert [*found.values()].count(RetentionReason.CACHED) == 2
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update project_caches set used_at = now() - interval '2 days' where project_id = $1 and digest = 'second'",
+            project.id,
+        )
+    await collect.collect_project(principal.organisation, project.id, remove=True)
+    folder = cache_folder(principal.organisation, project.id)
+    assert await cell.objects.list_names(folder) == [f"third.{'a' * 64}"]
+
+    async with cell.units.unit(principal, None) as unit:
+        await unit.archive_project(principal, project.id)
+    assert await caches.find_cache(keys[2]) is None
+    assert await caches.add_cache(entries[2], 100) == [entries[2]]
     await collect.collect_project(principal.organisation, project.id, remove=True)
     assert await cell.objects.list_names(folder) == []
 

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from footplate.domain.files.snapshots import ChangeState, DiffSummary, FileChange, TreeDiff
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.files.snapshots import ChangeState, DiffSummary, FileChange, TreeDiff, display_path
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import DiffRequest
+from footplate.domain.sessions.comments import LineRange
 
 
 @dataclass
@@ -26,6 +28,11 @@ class FakeDiffs:
     async def list_changes(self, diff: TreeDiff) -> DiffSummary:
         files = self.files if diff.old != diff.new else ()
         return DiffSummary(files, {"committed": (), "staged": files[:1], "unstaged": (), "untracked": files[1:]})
+
+    async def quote_lines(self, _diff: TreeDiff, lines: LineRange) -> str:
+        if lines.path not in [display_path(change.path) for change in self.files]:
+            raise InvalidRequest(f"path: {lines.path!r} did not change in this diff", field="path")
+        return f"{lines.side} {lines.start}-{lines.end}"
 
     @asynccontextmanager
     async def stream_patch(

@@ -64,6 +64,8 @@ class FakeProjectUnit:
         trust: Trust,
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
+        setup: str | None = None,
+        cached_directories: Sequence[str] | None = None,
     ) -> Project:
         if any(known.name == name and known.archived_at is None for known in self._projects.projects.values()):
             raise Conflict(f"There is a project named {name!r} already.")
@@ -84,6 +86,8 @@ class FakeProjectUnit:
             created_at=now,
             updated_at=now,
             permissions=rules if permissions is None else permissions,
+            setup=setup,
+            cached_directories=cached_directories,
         )
         self._projects.projects[project.id] = project
         return project

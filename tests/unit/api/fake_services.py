@@ -32,6 +32,7 @@ from footplate.domain.ports.api import (
     StoredResponse,
     TranscriptImport,
 )
+from footplate.domain.ports.deployment_health import QueueRecord, WorkerRecord
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.terminals import TerminalFrame, TerminalInput, TerminalRecording
 from footplate.domain.ports.usage_report import UsageQuery, UsageRow
@@ -41,11 +42,20 @@ from footplate.domain.sessions.ending import SessionEnd, check_same_end
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.feed import FeedViewer
 from footplate.domain.sessions.threads import is_visible
-from footplate.domain.sessions.turns import ForkedFrom, Mode, Session, SessionStatus, TotalUsage, Turn
+from footplate.domain.sessions.turns import (
+    ForkedFrom,
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    TotalUsage,
+    Turn,
+)
 
 from .fake_batches import BatchWorld, FakeBatchReads, FakeBatchUnit
 from .fake_deployments import DeploymentWorld, FakeDeploymentReads, FakeDeploymentUnit
 from .fake_files import FakeFileUnit, FileWorld
+from .fake_inbox import FakeInboxReads, FakeInboxUnit, InboxWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
@@ -70,6 +80,7 @@ class World:
     agents: dict[str, list[Agent]] = field(default_factory=dict)
     environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
+    workers: list[WorkerRecord] = field(default_factory=list)
     log: dict[str, list[Position]] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
@@ -86,6 +97,7 @@ class World:
     webhooks: WebhookWorld = field(default_factory=WebhookWorld)
     deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
     triggers: TriggerWorld = field(default_factory=TriggerWorld)
+    inbox: InboxWorld = field(default_factory=InboxWorld)
     policies: dict[str, OrganisationPolicy] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
@@ -124,10 +136,17 @@ def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
 
 
 class FakeReads(
-    FakeMemberReads, FakeStepReads, FakeBatchReads, FakeWebhookReads, FakeDeploymentReads, FakeTriggerReads
+    FakeMemberReads,
+    FakeStepReads,
+    FakeBatchReads,
+    FakeWebhookReads,
+    FakeDeploymentReads,
+    FakeTriggerReads,
+    FakeInboxReads,
 ):
     def __init__(self, world: World) -> None:
         self.trigger_world = world.triggers
+        self.inbox_world = world.inbox
         self.webhook_world = world.webhooks
         self.step_world = world.steps
         self.batch_world = world.batches
@@ -160,6 +179,12 @@ class FakeReads(
         if record is None or record.organisation != principal.organisation:
             raise NotFound("environment", environment_id)
         return record
+
+    async def workers(self) -> Sequence[WorkerRecord]:
+        return self._world.workers
+
+    async def database_versions(self) -> Mapping[str, str]:
+        return {"postgresql": "18.4", "schema_revision": "0055"}
 
     async def count_workers_by_backend(self) -> Mapping[str, int]:
         return {"sandbox": 2}
@@ -210,6 +235,13 @@ class FakeReads(
             for one in self._world.sessions.values()
             if one.id in session_ids and one.organisation == principal.organisation
         }
+
+    async def rules_of_new_session(
+        self, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+    ) -> SessionRules:
+        projects = [(Layer.PROJECT, self._world.projects.project(principal, one).permissions) for one in project_ids]
+        own = (Layer.ORGANISATION, (await self.policy(principal)).permissions)
+        return SessionRules(agent=agent, layers=[own, *projects])
 
     def _list_approvals(self, principal: Principal, is_question: bool) -> list[Approval]:  # noqa: FBT001 - a double
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
@@ -272,7 +304,17 @@ class FakeReads(
             rows = [row for row in rows if row.status in where.statuses]
         if where.deployment_id is not None:
             rows = [row for row in rows if row.deployment_id == where.deployment_id]
+        if where.is_pinned is not None:
+            rows = [row for row in rows if ((principal.id, row.id) in self.inbox_world.pins) is where.is_pinned]
+        if where.states:
+            rows = [row for row in rows if row.state in where.states]
         return _page(rows, principal, page)
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        rows = await self.sessions(principal, replace(page, limit=1000), where)
+        return {state: sum(row.state is state for row in rows) for state in SessionState}
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
@@ -316,6 +358,7 @@ class FakeUnit(
     FakeWebhookUnit,
     FakeDeploymentUnit,
     FakeTriggerUnit,
+    FakeInboxUnit,
 ):
     def __init__(self, world: World, principal: Principal, attempt: RequestAttempt | None) -> None:
         super().__init__(world)
@@ -326,6 +369,7 @@ class FakeUnit(
         self.webhook_world = world.webhooks
         self.deployment_world = world.deployments
         self.trigger_world = world.triggers
+        self.inbox_world = world.inbox
         self._world = world
         self._files = world
         self._reads = FakeReads(world)
@@ -719,6 +763,25 @@ class FakeKeys:
         if secret not in self.known:
             raise Unauthenticated("This API key is not known.")
         return self.known[secret]
+
+
+class FakeQueues:
+    async def describe(self) -> Sequence[QueueRecord]:
+        return [
+            QueueRecord(
+                name="footplate",
+                kind="activity",
+                backend=None,
+                backlog=3,
+                oldest_seconds=1.5,
+                added_per_second=0.25,
+                taken_per_second=0,
+                pollers=2,
+            )
+        ]
+
+    async def server_version(self) -> str | None:
+        return "1.32.0"
 
 
 @dataclass

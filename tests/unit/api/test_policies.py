@@ -9,6 +9,7 @@ from tests.unit.api.conftest import Api, make_client
 from tests.unit.api.fake_services import START
 from tests.unit.api.test_agents import create_agent, post_refused
 
+from footplate.api.wire.policy.explanations import PolicyExplanation
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.policy.policy_replay import StoredCall
 
@@ -205,3 +206,25 @@ async def test_every_key_may_read_rules_and_write_rules_of_agents(api: Api) -> N
         assert (await create_agent(http, permissions=RULES))["permissions"] == RULES
         asked = {"permissions": {"deny": ["Bash"]}}
         assert (await http.post("/v1/policies/replay", json=asked)).status_code == 200
+
+
+async def test_a_call_is_explained_with_the_rules_of_a_session_or_a_new_one(http: httpx2.AsyncClient) -> None:
+    await http.post("/v1/policies", json={"permissions": RULES})
+    call = {"tool": "bash", "input": {"command": "ls && rm -r x"}}
+    found = PolicyExplanation.model_validate((await http.post("/v1/policies/explain", json=call)).json())
+    assert (found.outcome, found.rule, found.layer) == ("deny", "Bash(rm *)", "organisation")
+    assert [(part.text, part.outcome) for part in found.parts] == [("ls", "allow"), ("rm -r x", "deny")]
+    assert [(each.layer, each.deny) for each in found.layers] == [("organisation", ["Bash(rm *)"])]
+    agent = await create_agent(http, permissions={"allow": ["Bash(git push *)"]})
+    push = {"tool": "Bash", "input": {"command": "git push origin"}}
+    assert (await http.post("/v1/policies/explain", json=push)).json()["outcome"] == "ask"
+    of_agent = (await http.post("/v1/policies/explain", json={**push, "agent_id": agent["id"]})).json()
+    assert (of_agent["outcome"], of_agent["layer"]) == ("allow", "agent")
+    environment = (await http.post("/v1/environments", json={"name": "e"})).json()
+    session = (await http.post("/v1/sessions", json={"agent": agent["id"], "environment_id": environment["id"]})).json()
+    of_session = (await http.post("/v1/policies/explain", json={**push, "session_id": session["id"]})).json()
+    assert of_session == of_agent
+    both = {**push, "session_id": session["id"], "agent_id": agent["id"]}
+    assert (await post_refused(http, "/v1/policies/explain", both))[0] == "session_id"
+    missing = await http.post("/v1/policies/explain", json={**push, "session_id": "sesn_none"})
+    assert missing.status_code == 404

@@ -47,9 +47,29 @@ async def test_a_project_is_changed_and_archived(http: httpx2.AsyncClient) -> No
     assert (await http.get("/v1/projects")).json()["data"] == []
 
 
+@pytest.mark.requirement("K7")
+async def test_a_project_has_a_setup_and_cached_directories(http: httpx2.AsyncClient) -> None:
+    made = await _create(http, "projects", path="a", setup="npm ci", cached_directories=["node_modules", "a/b", "a/b"])
+    assert (made["setup"], made["cached_directories"]) == ("npm ci", ["node_modules", "a/b"])
+    where = f"/v1/projects/{made['id']}"
+    assert (await http.post(where, json={"setup": None})).json()["cached_directories"] == ["node_modules", "a/b"]
+    changed = (await http.post(where, json={"cached_directories": None})).json()
+    assert (changed["setup"], changed["cached_directories"]) == (None, None)
+    rules = {"deny": ["Bash(rm:*)"]}
+    made = await _create(http, "projects", path="b", setup="make", permissions=rules)
+    where = f"/v1/projects/{made['id']}"
+    assert (await http.post(where, json={"setup": "make all"})).json()["setup"] == "make all"
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({"path": "a", "setup": " "}, "setup"),
+        ({"path": "a", "setup": "x" * 16_385}, "setup"),
+        ({"path": "a", "cached_directories": ["../a"]}, "cached_directories"),
+        ({"path": "a", "cached_directories": ["/a"]}, "cached_directories"),
+        ({"path": "a", "cached_directories": ["a/.git/b"]}, "cached_directories"),
+        ({"path": "a", "cached_directories": ["*"]}, "cached_directories"),
         ({}, "path"),
         ({"path": "a", "url": "https://example.com/a"}, "path"),
         ({"path": "../a"}, "path"),

@@ -44,17 +44,17 @@ def _facts(**changes: Any) -> ActivityFacts:
     ],
 )
 def test_each_state_has_its_facts(facts: ActivityFacts, state: str) -> None:
-    assert derive_activity(facts) == Activity(ActivityState(state))
+    assert derive_activity(facts)[0] == Activity(ActivityState(state))
 
 
 def test_a_turn_that_waits_for_sessions_needs_no_result() -> None:
     waiting = _facts(has_open_turn=True, waits_for_sessions=True)
-    assert derive_activity(waiting) == Activity(ActivityState.WAITING_FOR_RESULT, StallReason.SESSIONS)
+    assert derive_activity(waiting)[0] == Activity(ActivityState.WAITING_FOR_RESULT, StallReason.SESSIONS)
 
 
 def test_a_call_of_a_running_turn_waits_for_approval() -> None:
     running = _facts(status=SessionStatus.RUNNING, has_open_turn=True, holder_alive=True, needs_approval=True)
-    assert derive_activity(running).state == "waiting_for_approval"
+    assert derive_activity(running)[0].state == "waiting_for_approval"
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_a_session_of_a_lost_worker_is_stalled(reason: StallReason, *, any_worke
     facts = _facts(
         status=SessionStatus.RUNNING, has_open_turn=True, holder_alive=False, any_worker_alive=any_worker_alive
     )
-    assert derive_activity(facts) == Activity(ActivityState.STALLED, reason)
+    assert derive_activity(facts)[0] == Activity(ActivityState.STALLED, reason)
 
 
 def test_without_a_worker_only_sessions_with_work_are_stalled() -> None:
     for facts in (_facts(has_input=True), _facts(status=SessionStatus.RESCHEDULING, has_open_turn=True)):
-        found = derive_activity(replace(facts, any_worker_alive=False))
+        found, _ = derive_activity(replace(facts, any_worker_alive=False))
         assert found == Activity(ActivityState.STALLED, StallReason.NO_WORKER)
-    assert derive_activity(_facts(any_worker_alive=False, has_open_turn=True)).state == "waiting_for_result"
-    assert derive_activity(_facts(any_worker_alive=False, last_turn="completed")).state == "completed"
+    assert derive_activity(_facts(any_worker_alive=False, has_open_turn=True))[0].state == "waiting_for_result"
+    assert derive_activity(_facts(any_worker_alive=False, last_turn="completed"))[0].state == "completed"
 
 
 def test_only_stalled_sessions_have_a_reason_and_sessions_with_work_are_counted() -> None:
@@ -89,8 +89,34 @@ def test_only_stalled_sessions_have_a_reason_and_sessions_with_work_are_counted(
             any_worker_alive=any_worker_alive,
             last_turn=None,
         )
-        found = derive_activity(facts)
+        found, _ = derive_activity(facts)
         assert (found.reason is not None) is (found.state is ActivityState.STALLED)
         has_work = status is not SessionStatus.IDLE or has_input or needs_approval
         is_counted = has_work and status is not SessionStatus.TERMINATED
         assert (found.state in COUNTED_STATES) is is_counted
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        (_facts(), "done"),
+        (_facts(last_turn="interrupted"), "done"),
+        (_facts(last_turn="failed", has_failed=True), "failed"),
+        (_facts(last_turn="failed", has_failed=True, has_input=True), "queued"),
+        (_facts(has_input=True, any_worker_alive=False), "queued"),
+        (_facts(author_disabled=True), "queued"),
+        (_facts(status=SessionStatus.RUNNING, has_open_turn=True, holder_alive=True), "running"),
+        (_facts(status=SessionStatus.RUNNING, has_open_turn=True, holder_alive=False), "queued"),
+        (_facts(status=SessionStatus.RESCHEDULING, has_open_turn=True), "running"),
+        (_facts(has_open_turn=True), "running"),
+        (_facts(has_open_turn=True, needs_approval=True), "needs_you"),
+        (_facts(has_open_turn=True, asks_question=True), "needs_you"),
+        (_facts(is_paused=True), "paused"),
+        (_facts(is_paused=True, paused_by_group=True), "queued"),
+        (_facts(is_paused=True, paused_by_failure=True, has_failed=True), "failed"),
+        (_facts(status=SessionStatus.TERMINATED), "done"),
+        (_facts(status=SessionStatus.TERMINATED, has_failed=True), "failed"),
+    ],
+)
+def test_each_activity_has_one_state(facts: ActivityFacts, state: str) -> None:
+    assert derive_activity(facts)[1] == state

@@ -14,6 +14,7 @@ from footplate.domain.files.object_gc import (
     SessionReferences,
     StoredObject,
     judge_base_packs,
+    judge_caches,
     judge_session_objects,
     judge_uploaded_files,
 )
@@ -233,6 +234,15 @@ def test_a_base_is_retained_while_a_session_started_from_it() -> None:
 
     assert list_reasons(untold=False) == [RetentionReason.BEGAN, RetentionReason.NOBODY_BEGAN, RetentionReason.UNKNOWN]
     assert list_reasons(untold=True) == [RetentionReason.BEGAN, RetentionReason.UNTOLD, RetentionReason.UNKNOWN]
+
+
+def test_a_cache_is_retained_while_it_is_in_the_index() -> None:
+    found = [make_object(name) for name in ("key.hash", "key.other")] + [make_object("new.hash", written_at=NOW)]
+    assert [*reasons_by_name(judge_caches({"key.hash"}, found, before=NOW)).values()] == [
+        RetentionReason.CACHED,
+        RetentionReason.NOT_CACHED,
+        RetentionReason.YOUNG,
+    ]
 
 
 def test_the_bytes_of_a_file_are_retained_while_the_log_refers_to_it() -> None:

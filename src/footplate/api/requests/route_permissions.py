@@ -18,6 +18,9 @@ from footplate.domain.sessions.steps import StepDefinition
 _READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/sessions/{session_id}/events"): (Permission.OPERATE, Permission.APPROVE),
+    ("PUT", "/v1/sessions/{session_id}/pin"): (Permission.VIEW,),
+    ("DELETE", "/v1/sessions/{session_id}/pin"): (Permission.VIEW,),
+    ("POST", "/v1/inbox/{item_id}"): (Permission.OPERATE, Permission.APPROVE),
     ("POST", "/v1/limits"): (Permission.MANAGE_MEMBERS,),
     ("DELETE", "/v1/browser_sessions/current"): (Permission.VIEW,),
     ("DELETE", "/v1/browser_sessions/{browser_session_id}"): (Permission.VIEW,),
@@ -25,6 +28,7 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/device_authorizations/{user_code}"): (Permission.VIEW,),
     ("DELETE", "/v1/me/api_key"): (Permission.VIEW,),
     ("POST", "/v1/policies"): (Permission.CHANGE_POLICY,),
+    ("POST", "/v1/policies/explain"): (Permission.VIEW,),
     ("POST", "/v1/policies/import"): (Permission.VIEW,),
     ("POST", "/v1/policies/replay"): (Permission.VIEW,),
     ("POST", "/v1/projects"): (Permission.OPERATE, Permission.CHANGE_POLICY),
@@ -32,11 +36,13 @@ _EXCEPTIONS: Final[Mapping[tuple[str, str], tuple[Permission, ...]]] = {
     ("POST", "/v1/projects/{project_id}/archive"): (Permission.OPERATE, Permission.CHANGE_POLICY),
     ("POST", "/v1/webhook_endpoints"): (Permission.OPERATE, Permission.MANAGE_MEMBERS),
 }
-_MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys")
+_MEMBER_ROUTES: Final = ("/v1/members", "/v1/api_keys", "/v1/workers", "/v1/queues")
+"""Routes for administrators, also for reading. Workers and queues are those of the whole deployment."""
 _OPERATOR_ROUTES: Final = ("/v1/webhook_endpoints",)
 """Routes that need `operate` also for reading: the URL of an endpoint may contain a secret."""
 _RESTRICTED_KEY_ROUTES: Final = (
-    *("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/files", "/v1/me", "/v1/browser_sessions"),
+    *("/v1/sessions", "/v1/approvals", "/v1/questions", "/v1/inbox", "/v1/files"),
+    *("/v1/me", "/v1/browser_sessions"),
     "/v1/device_authorizations",
 )
 """The routes that an API key that is restricted to projects can use."""

@@ -18,17 +18,22 @@ from footplate.api.auth import Caller
 from footplate.api.openapi import describe_request
 from footplate.api.requests.idempotency import ChangeResult, execute_change
 from footplate.api.requests.parsing import read_body, read_query
+from footplate.api.routes.session.sessions import load_agent_snapshot
 from footplate.api.routing import create_router
-from footplate.api.service_container import get_services
+from footplate.api.service_container import ApiServices, get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.json_responses import json_response
-from footplate.api.wire.policy import permissions, policy_response_models, replays
+from footplate.api.wire.policy import explanations, permissions, policy_response_models, replays
+from footplate.api.wire.policy.explanations import ExplainRequest
 from footplate.api.wire.policy.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.policy.replays import ReplayRequest
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
+from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.permissions import Layer, check_policy_writer
 from footplate.domain.policy.policy_replay import SessionRules, StoredCall
 from footplate.domain.ports.api import UnitOfWork
+from footplate.gate import policy_explanation
 from footplate.gate.policy_replay import PolicyReplay, ReplayResult
 from footplate.gate.rules.claude_settings import import_settings
 
@@ -108,6 +113,42 @@ async def replay_policy(request: Request, principal: Caller) -> Response:
         _CURSOR_KIND, rows, _cursor_position, limit=len(evaluated) or body.limit, order="desc", cursor=cursor
     )
     return json_response(replays.serialize_replay(evaluated, next_page=page_cursors.next_page))
+
+
+@router.post(
+    "/explain", response_model=explanations.PolicyExplanation, openapi_extra=describe_request(body=ExplainRequest)
+)
+async def explain_call(request: Request, principal: Caller) -> Response:
+    """Returns what the gate would decide about a tool call, and why. The call does not run, and no hook does."""
+    body, _ = await read_body(request, ExplainRequest)
+    rules = await _load_rules(get_services(request), principal, body)
+    async with _replay_locks.setdefault(principal.organisation, asyncio.Lock()):
+        explanation = await asyncio.to_thread(
+            policy_explanation.explain_call,
+            body.tool,
+            body.input,
+            rules,
+            organisation=principal.organisation,
+            session_id=body.session_id,
+        )
+    return json_response(explanations.serialize_explanation(body.tool, explanation))
+
+
+async def _load_rules(services: ApiServices, principal: Principal, body: ExplainRequest) -> SessionRules:
+    reads = services.reads
+    if body.session_id is None:
+        agent = {} if body.agent_id is None else await load_agent_snapshot(services, principal, body.agent_id)
+        if body.project_id is not None:
+            await reads.project(principal, body.project_id)
+        return await reads.rules_of_new_session(principal, agent, [body.project_id] if body.project_id else [])
+    if body.agent_id is not None or body.project_id is not None:
+        raise InvalidRequest(
+            "session_id: a session has its own agent and projects",
+            field="session_id",
+            help_text="Omit agent_id and project_id, or omit session_id.",
+        )
+    await reads.check_session_visible(principal, body.session_id)
+    return (await reads.rules_by_session(principal, [body.session_id]))[body.session_id]
 
 
 def _evaluate_calls(

@@ -34,6 +34,7 @@ async def create_project(request: Request, principal: Caller) -> Response:
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
     path, url = projects.parse_location(body, get_services(request).projects_root, principal.organisation)
     branch = projects.parse_branch(body)
+    setup, cached_directories = projects.parse_setup(body)
     stored = permissions.dump_permissions(body.permissions)
     if permissions.rules_differ(stored, {}):
         check_policy_writer(principal, "a project")
@@ -48,6 +49,8 @@ async def create_project(request: Request, principal: Caller) -> Response:
             trust=Trust(body.trust),
             metadata=body.metadata,
             permissions=None if body.permissions is None else stored,
+            setup=setup,
+            cached_directories=cached_directories,
         )
         return projects.serialize_project(project), None
 

@@ -1,6 +1,6 @@
 """Wire models of projects and workspaces: request bodies, list filters and responses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -37,11 +37,32 @@ from footplate.domain.projects.project import (
     read_subdirectory,
     resolve_projects_root,
 )
+from footplate.domain.projects.setup import (
+    MAX_CACHED_DIRECTORIES,
+    MAX_COMMAND_CHARACTERS,
+    check_cached_directories,
+    check_command,
+)
 
 Name = Annotated[str, StringConstraints(pattern=rf"^{NAME_PATTERN.pattern}$", max_length=64)]
 Location = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
 TrustName = Literal["nothing", "instructions", "all"]
 Ids = Annotated[list[Id], Field(max_length=MAX_PROJECTS)]
+Setup = Annotated[
+    Text,
+    Field(
+        max_length=MAX_COMMAND_CHARACTERS,
+        description="Command that prepares each session's tree. It runs once in each tree and must be repeatable.",
+    ),
+]
+CachedDirectories = Annotated[
+    list[Text],
+    Field(
+        max_length=MAX_CACHED_DIRECTORIES,
+        description="Ignored directories that the setup leaves and that are cached. Default: common names, such as "
+        "node_modules and .venv. An empty list: none.",
+    ),
+]
 OrderedIds = Annotated[Ids, Field(description="The order matters: the first project is the working directory.")]
 
 
@@ -65,6 +86,8 @@ class ProjectCreate(Body):
     ] = "nothing"
     metadata: Metadata = Field(default_factory=dict)
     permissions: Permissions | None = None
+    setup: Setup | None = None
+    cached_directories: CachedDirectories | None = None
 
 
 class ProjectUpdate(Body):
@@ -75,6 +98,8 @@ class ProjectUpdate(Body):
     trust: TrustName = NOT_NULLABLE
     metadata: MetadataPatch | None = None
     permissions: Permissions | None = None
+    setup: Setup | None = None
+    cached_directories: CachedDirectories | None = None
 
 
 class WorkspaceCreate(Body):
@@ -123,9 +148,18 @@ def parse_branch(body: ProjectCreate | ProjectUpdate) -> str | None:
     return None if body.branch is None else check_branch(body.branch)
 
 
+def parse_setup(body: ProjectCreate | ProjectUpdate) -> tuple[str | None, Sequence[str] | None]:
+    """Returns the setup command and the cached directories."""
+    return (
+        None if body.setup is None else check_command(body.setup),
+        None if body.cached_directories is None else check_cached_directories(body.cached_directories),
+    )
+
+
 def make_project_update(body: ProjectUpdate) -> Callable[[Project], Project]:
     sent_fields = body.model_fields_set
     branch = parse_branch(body)
+    setup, cached_directories = parse_setup(body)
 
     def change(project: Project) -> Project:
         return replace(
@@ -135,6 +169,10 @@ def make_project_update(body: ProjectUpdate) -> Callable[[Project], Project]:
             trust=Trust(body.trust) if "trust" in sent_fields else project.trust,
             metadata=merge_metadata(project.metadata, body.metadata or {}),
             permissions=dump_permissions(body.permissions) if "permissions" in sent_fields else project.permissions,
+            setup=setup if "setup" in sent_fields else project.setup,
+            cached_directories=cached_directories
+            if "cached_directories" in sent_fields
+            else project.cached_directories,
         )
 
     return change
@@ -185,6 +223,8 @@ def serialize_project(project: Project) -> JsonObject:
         "branch": project.branch,
         "trust": project.trust.value,
         "permissions": serialize_permissions(project.permissions),
+        "setup": project.setup,
+        "cached_directories": None if project.cached_directories is None else [*project.cached_directories],
         "metadata": {**project.metadata},
         "created_at": timestamp(project.created_at),
         "updated_at": timestamp(project.updated_at),

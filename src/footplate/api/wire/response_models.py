@@ -5,7 +5,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from footplate.domain.sessions.turns import ActivityState, StallReason
+from footplate.domain.sessions.turns import ActivityState, SessionState, StallReason
 
 T = TypeVar("T")
 
@@ -196,6 +196,19 @@ class SessionActivity(ResponseModel):
     state: ActivityState
     reason: StallReason | None
     """Why the session is stalled, is queued because of a limit, or waits for sessions. Otherwise null."""
+    message: Annotated[str | None, Field(description="What it does, or why it does not move, in words.")]
+    since: Annotated[datetime | None, Field(description="Since when. Null if it is at rest.")]
+
+
+class SessionCounts(ResponseModel):
+    type: Literal["session_counts"]
+    total: int
+    states: dict[SessionState, int]
+
+
+class SessionProject(ResponseModel):
+    id: str
+    name: Annotated[str | None, Field(description="Null: the project was deleted.")]
 
 
 class SessionOwner(ResponseModel):
@@ -228,6 +241,7 @@ class Session(Dated):
         str | None, Field(description="The backend that was chosen for it. Null: the operator's default.")
     ] = None
     status: Literal["idle", "running", "rescheduling", "terminated"]
+    state: SessionState
     activity: SessionActivity
     title: str | None
     metadata: dict[str, str]
@@ -244,6 +258,7 @@ class Session(Dated):
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
     project_ids: list[str] = []
+    projects: list[SessionProject] = []
     workspace_id: str | None = None
     bases: dict[str, BaseAnswer] = {}
     permissions: PermissionsAnswer = PermissionsAnswer()
@@ -269,6 +284,8 @@ class Project(Dated):
     branch: str | None
     trust: Literal["nothing", "instructions", "all"]
     permissions: PermissionsAnswer = PermissionsAnswer()
+    setup: str | None
+    cached_directories: list[str] | None
     metadata: dict[str, str]
 
 
@@ -505,7 +522,17 @@ class FileListing(Listing[File]):
     ] = None
 
 
-class SessionListing(Listing[Session]):
+class ListedSession(Session):
+    is_pinned: Annotated[bool, Field(description="Whether you have pinned it.")]
+
+
+class SessionPin(ResponseModel):
+    type: Literal["session_pin"]
+    session_id: str
+    is_pinned: bool
+
+
+class SessionListing(Listing[ListedSession]):
     prev_page: str | None
 
 

@@ -36,13 +36,56 @@ def show_project(project_id: str, *, as_json: bool, profile: str | None) -> None
 
 
 def create_project(
-    location: str, *, name: str | None, branch: str | None, trust: str, as_json: bool, profile: str | None
+    location: str,
+    *,
+    name: str | None,
+    branch: str | None,
+    trust: str,
+    setup: str | None = None,
+    cached_directories: Sequence[str] | None = None,
+    as_json: bool,
+    profile: str | None,
 ) -> None:
     async def work(client: AsyncFootplate, server: Server) -> Project:
         where = {"url": location} if _is_url(location) else {"path": _server_path(server, location)}
-        return await client.projects.create(name=name, branch=branch, trust=trust, **where)
+        cached = None if cached_directories is None else [*cached_directories]
+        return await client.projects.create(
+            name=name, branch=branch, trust=trust, setup=setup, cached_directories=cached, **where
+        )
 
     _print_id(run_with_client(work, profile=profile, as_json=as_json), as_json=as_json)
+
+
+def choose_cached_directories(names: Sequence[str] | None, *, no_cache: bool) -> Sequence[str] | None:
+    """Returns the directories to cache. None: those of the default."""
+    if no_cache and names:
+        raise ClientError("--cache and --no-cache contradict each other.", help_text="Use one of them.")
+    return [] if no_cache else names or None
+
+
+def change_setup(
+    project_id: str,
+    command: str | None,
+    *,
+    remove: bool,
+    cached_directories: Sequence[str] | None,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    if remove == (command is not None) and (remove or cached_directories is None):
+        raise ClientError(
+            "The new setup is missing." if command is None else "--remove and a command contradict each other.",
+            help_text="Pass a command, --remove, --cache or --no-cache.",
+        )
+    fields: dict[str, Any] = {"setup": command} if command is not None or remove else {}
+    if cached_directories is not None:
+        fields["cached_directories"] = [*cached_directories]
+    _print_id(
+        run_with_client(
+            lambda client, _: client.projects.update(project_id, **fields), profile=profile, as_json=as_json
+        ),
+        as_json=as_json,
+    )
 
 
 def with_local_path(server: Server, project: Project) -> Project:

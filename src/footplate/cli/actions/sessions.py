@@ -1,6 +1,6 @@
 """Implements the session commands: run, attach, ls, show, logs, fork, share, interrupt, archive and rm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Literal, cast
 
@@ -95,8 +95,10 @@ def ls(
     limit: int,
     statuses: Sequence[str],
     activities: Sequence[str],
+    filters: Mapping[str, Any],
     include_archived: bool,
     children_of: str | None,
+    pinned: bool,
     quiet: bool,
     as_json: bool,
     profile: str | None,
@@ -107,7 +109,12 @@ def ls(
         page_size = 100 if activities else min(limit, 100)
         parent_id = children_of and await session_start.resolve_session_id(client, children_of)
         pages = client.sessions.list(
-            limit=page_size, statuses=statuses, include_archived=include_archived, parent_id=parent_id
+            limit=page_size,
+            statuses=statuses,
+            include_archived=include_archived,
+            parent_id=parent_id,
+            pinned=pinned or None,
+            **filters,
         )
         found: list[Session] = []
         seen = 0
@@ -128,7 +135,8 @@ def ls(
         for session in found:
             terminal_io.print_result(session.id)
     else:
-        session_tables.print_sessions(found, projects, are_children=children_of is not None)
+        is_filtered = bool(statuses or activities) or any(filters.values())
+        session_tables.print_sessions(found, projects, are_children=children_of is not None, is_filtered=is_filtered)
 
 
 async def _load_projects(client: AsyncFootplate, sessions: Sequence[Session]) -> dict[str, Project]:

@@ -81,11 +81,32 @@ def explain(
     directory: Annotated[
         Path, typer.Option("--directory", metavar="DIR", help="The working tree.", show_default="this directory")
     ] = Path(),
+    server: Annotated[
+        bool, typer.Option("--server", help="Use the organisation's rules on the server instead of files.")
+    ] = False,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Use all rules of this session. Implies --server.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="ID", help="Add the rules of this agent. Implies --server.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option(metavar="ID", help="Add the rules of this project. Implies --server.")
+    ] = None,
     as_json: options.Json = False,
+    profile: options.Profile = None,
 ) -> None:
-    """Show how a command is parsed and which rule decides each part. Does not need a server."""
+    """Show how a command is parsed and which rule decides each part. Needs a server only for its rules."""
     from footplate.cli.actions.policy import explain as explain_action
 
+    if server or session or agent or project:
+        if rules:
+            raise typer.BadParameter(
+                "--rules is for files, so it cannot be combined with --server, --session, --agent or --project."
+            )
+        scope = {"session_id": session, "agent_id": agent, "project_id": project}
+        explain_action.explain_on_server(command, scope, as_json=as_json, profile=profile)
+        return
     explain_action.explain(command, rules, directory, as_json=as_json)
 
 

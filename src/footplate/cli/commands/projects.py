@@ -13,6 +13,12 @@ projects = typer.Typer(
     help="Manage projects, the repositories that sessions work on.", no_args_is_help=True, cls=GroupedHelp
 )
 
+CACHE_OPTION = typer.Option(
+    "--cache",
+    metavar="DIRECTORY",
+    help="Ignored directory that the setup leaves and that is cached. May be repeated.  [default: common names]",
+)
+NO_CACHE_OPTION = typer.Option("--no-cache", help="Cache no directory.")
 ProjectId = Annotated[str, typer.Argument(metavar="PROJECT", help="ID of a project.")]
 
 
@@ -55,13 +61,57 @@ def create_project(
             metavar="LEVEL", help="Which of the project's files may configure an agent: nothing, instructions or all."
         ),
     ] = "nothing",
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that prepares each session's tree, such as 'npm install'. It must be repeatable.",
+        ),
+    ] = None,
+    cache: Annotated[list[str] | None, CACHE_OPTION] = None,
+    no_cache: Annotated[bool, NO_CACHE_OPTION] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
     """Create a project and print its ID. The repository is read or fetched when a session first needs it."""
     from footplate.cli.actions import projects as actions
 
-    actions.create_project(place, name=name, branch=branch, trust=trust, as_json=as_json, profile=profile)
+    actions.create_project(
+        place,
+        name=name,
+        branch=branch,
+        trust=trust,
+        setup=setup,
+        cached_directories=actions.choose_cached_directories(cache, no_cache=no_cache),
+        as_json=as_json,
+        profile=profile,
+    )
+
+
+@projects.command("setup")
+def change_setup(
+    project: ProjectId,
+    command: Annotated[
+        str | None,
+        typer.Argument(metavar="COMMAND", help="Command that prepares each session's tree, such as 'npm install'."),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the setup.")] = False,
+    cache: Annotated[list[str] | None, CACHE_OPTION] = None,
+    no_cache: Annotated[bool, NO_CACHE_OPTION] = False,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Change the setup of a project. It runs in each session at its next turn, and must be repeatable."""
+    from footplate.cli.actions import projects as actions
+
+    actions.change_setup(
+        project,
+        command,
+        remove=remove,
+        cached_directories=actions.choose_cached_directories(cache, no_cache=no_cache),
+        as_json=as_json,
+        profile=profile,
+    )
 
 
 @projects.command("archive")

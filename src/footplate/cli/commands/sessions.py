@@ -10,7 +10,7 @@ import typer
 from footplate.cli import options
 from footplate.cli.commands import session_options
 from footplate.cli.options import OutputFormat
-from footplate.domain.sessions.turns import ActivityState, SessionStatus
+from footplate.domain.sessions.turns import ActivityState, SessionState, SessionStatus
 
 
 def run(
@@ -193,10 +193,33 @@ def ls(
             help="Only sessions with this status of the API: idle, running, rescheduling, terminated. May be repeated.",
         ),
     ] = None,
+    state: Annotated[
+        list[SessionState] | None,
+        typer.Option(metavar="STATE", help=f"Only sessions in this state: {', '.join(SessionState)}. May be repeated."),
+    ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            "--search",
+            "-s",
+            metavar="WORDS",
+            help="Only sessions whose title, messages or paths of written files have words that begin with all these.",
+        ),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", metavar="ID", help="Only sessions that work on this project.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(metavar="ID", help="Only sessions of this member.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="Only sessions of this agent.")] = None,
+    harness: Annotated[str | None, typer.Option(metavar="NAME", help="Only sessions on this harness.")] = None,
+    stuck: Annotated[
+        bool, typer.Option("--stuck", help="Only sessions that have work and do not move, with the reason.")
+    ] = False,
     include_archived: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
     children_of: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Only the sessions that this one has started.")
     ] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only the sessions that you have pinned.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -208,8 +231,18 @@ def ls(
         limit=limit,
         statuses=status or [],
         activities=activity or [],
+        filters={
+            "states": [each.value for each in state or ()],
+            "q": search,
+            "project_id": project,
+            "owner_id": owner,
+            "agent_id": agent,
+            "harness": harness,
+            "stuck": stuck or None,
+        },
         include_archived=include_archived,
         children_of=children_of,
+        pinned=pinned,
         quiet=quiet,
         as_json=as_json,
         profile=profile,

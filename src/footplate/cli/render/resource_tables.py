@@ -270,6 +270,12 @@ def print_project(detail: Project) -> None:
             "url": UntrustedText(detail.url or ""),
             "branch": UntrustedText(detail.branch or "the branch that is checked out"),
             "trust": detail.trust,
+            **({"setup": UntrustedText(detail.setup)} if detail.setup else {}),
+            **(
+                {"cached": UntrustedText(", ".join(detail.cached_directories) or "no directories")}
+                if detail.cached_directories is not None
+                else {}
+            ),
             "created": value_formatting.format_time(detail.created_at),
             "updated": value_formatting.format_time(detail.updated_at),
         }

@@ -57,11 +57,20 @@ _COMMIT_CHARACTERS: Final = 10
 _RESULT_COLUMNS: Final = 80
 
 
-def print_sessions(found: Sequence[Session], projects: Mapping[str, Project], *, are_children: bool = False) -> None:
+def print_sessions(
+    found: Sequence[Session],
+    projects: Mapping[str, Project],
+    *,
+    are_children: bool = False,
+    is_filtered: bool = False,
+) -> None:
     """Prints a table. On a narrow terminal, the project is in the same column as the title. Children follow their
     parent if it is in the table. Otherwise the end of its id is before their title, unless all `are_children` of one
     session.
     """
+    if not found and is_filtered:
+        print_note("No session matches. Omit a filter, or list all: footplate ls")
+        return
     if not found:
         print_note('No sessions yet. Start one: footplate run "…"')
         return

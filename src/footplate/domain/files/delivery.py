@@ -153,6 +153,7 @@ class MergeConflict(Conflict):
             help_text="Nothing was changed. Export the work with `footplate export --branch NAME` and resolve the "
             "conflicts in your checkout, or start a new session from the current branch.",
         )
+        self.branch = branch
         self.summaries = tuple(f"{conflict.path}: {conflict.reason}" for conflict in conflicts[:_MAX_SHOWN_CONFLICTS])
         """The first conflicts, each with the reason."""
         self.fields["conflicts"] = [conflict.to_json for conflict in conflicts]

@@ -31,6 +31,7 @@ class RetentionReason(Enum):
     UPLOADED = ("it is part of an uploaded file", False)
     BY_NOTE = ("its file is deleted, expired or still uploading; a worker removes it later", False)
     BEGAN = ("sessions of the project started from it", False)
+    CACHED = ("it is a cache of the project", False)
     YOUNG = ("it was written recently, and its log entry may still be missing", False)
     BUSY = ("a turn of its session is running, queued or waiting for a decision", False)
     DELETING = ("its session is being deleted, which deletes it too unless a fork needs it", False)
@@ -41,6 +42,7 @@ class RetentionReason(Enum):
     CUT_OFF = ("no snapshot in the log needs it; the turn that wrote it was interrupted", True)
     UNNAMED = ("nothing in the log refers to it; the process that wrote it was interrupted", True)
     NO_FILE = ("its file does not exist; the upload was interrupted, or the file was deleted", True)
+    NOT_CACHED = ("no cache of the project consists of it", True)
     NOBODY_BEGAN = ("no existing session started from it", True)
 
     def __init__(self, text: str, goes: bool) -> None:  # noqa: FBT001 - an enumeration's value
@@ -115,6 +117,17 @@ def judge_base_packs(
         )
         if reason.is_deletable and has_unknown_base:
             reason = RetentionReason.UNTOLD
+        verdicts.append(
+            ObjectVerdict(one, RetentionReason.YOUNG if reason.is_deletable and one.written_at >= before else reason)
+        )
+    return verdicts
+
+
+def judge_caches(names: Collection[str], stored: Sequence[StoredObject], *, before: datetime) -> list[ObjectVerdict]:
+    """Judge all objects below a project's folder of caches. `names`: the names of the objects of existing caches."""
+    verdicts = []
+    for one in stored:
+        reason = RetentionReason.CACHED if one.key.rpartition("/")[2] in names else RetentionReason.NOT_CACHED
         verdicts.append(
             ObjectVerdict(one, RetentionReason.YOUNG if reason.is_deletable and one.written_at >= before else reason)
         )

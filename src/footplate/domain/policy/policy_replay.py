@@ -53,3 +53,8 @@ class ReplayReads(Protocol):
 
     async def rules_by_session(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
         """Return the rules of each session that exists."""
+
+    async def rules_of_new_session(
+        self, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+    ) -> SessionRules:
+        """Return the rules that would apply to a new session of this agent with these projects."""

@@ -24,11 +24,13 @@ from footplate.domain.pagination import Order, Page
 from footplate.domain.policy.approvals import ApprovalReads
 from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.policy.policy_replay import ReplayReads
+from footplate.domain.ports.deployment_health import WorkerReads
 from footplate.domain.ports.harness import Entry
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
 from footplate.domain.sessions.batches import BatchReads, BatchUnit
+from footplate.domain.sessions.comments import CommentReads, CommentUnit, LineRange
 from footplate.domain.sessions.deployments import (
     CheckContext,
     Deployment,
@@ -39,9 +41,21 @@ from footplate.domain.sessions.deployments import (
 from footplate.domain.sessions.ending import SessionEnd
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.feed import FeedViewer
+from footplate.domain.sessions.inbox import InboxReads, InboxUnit
+from footplate.domain.sessions.session_templates import PinUnit, SessionTemplateReads, SessionTemplateUnit
 from footplate.domain.sessions.steps import Playback, Step, StepDefinition, StepState
 from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery, TriggerReads, TriggerUnit
-from footplate.domain.sessions.turns import Mode, Session, SessionStatus, SessionToWake, TotalUsage, Turn, WhenBusy
+from footplate.domain.sessions.turns import (
+    Mode,
+    Session,
+    SessionState,
+    SessionStatus,
+    SessionToWake,
+    TotalUsage,
+    Turn,
+    WhenBusy,
+)
+from footplate.domain.text.search_tokens import SearchTerm
 
 PlaybackAction = Literal["play", "pause", "next"]
 
@@ -143,6 +157,18 @@ class SessionFilter:
     parent_id: str | None = None
     group_id: str | None = None
     deployment_id: str | None = None
+    is_pinned: bool | None = None
+    """Whether the caller has pinned them. None: both."""
+    states: Sequence[SessionState] = ()
+    project_id: str | None = None
+    owner_id: str | None = None
+    harness: str | None = None
+    is_default_harness: bool = False
+    """Whether sessions whose agents name no harness run on it."""
+    is_stuck: bool = False
+    """Only sessions that have work and do not move."""
+    terms: Sequence[SearchTerm] | None = None
+    """What the sessions must contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +273,10 @@ class Reads(
     WebhookReads,
     DeploymentReads,
     TriggerReads,
+    InboxReads,
+    CommentReads,
+    SessionTemplateReads,
+    WorkerReads,
     Protocol,
 ):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
@@ -272,6 +302,14 @@ class Reads(
         """Return the usage of a session and of all sessions below it."""
 
     async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
+    async def find_pinned_sessions(self, principal: Principal, session_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the sessions that the principal has pinned."""
+
+    async def count_sessions(
+        self, principal: Principal, page: Page, where: SessionFilter
+    ) -> Mapping[SessionState, int]:
+        """Return the number of sessions in each state. The limit and the position of the page do not matter."""
+
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""
 
@@ -295,6 +333,10 @@ class UnitOfWork(
     WebhookUnit,
     DeploymentUnit,
     TriggerUnit,
+    InboxUnit,
+    CommentUnit,
+    SessionTemplateUnit,
+    PinUnit,
     Protocol,
 ):
     """One transaction of the API."""
@@ -461,6 +503,9 @@ class Diffs(Protocol):
         """Return the diff of each tree, in the order of the session's projects."""
 
     async def list_changes(self, diff: TreeDiff) -> DiffSummary: ...
+
+    async def quote_lines(self, diff: TreeDiff, lines: LineRange) -> str:
+        """Return the text of lines that the diff shows. Raises `InvalidRequest` for others."""
 
     def stream_patch(
         self, diff: TreeDiff, state: ChangeState | None = None

@@ -282,6 +282,14 @@ class OpenEnvironment(Environment, Protocol):
         """Whether any process was started in the environment."""
 
     @property
+    def has_run_commands(self) -> bool:
+        """Whether a command was started in the environment. Accesses to files do not count."""
+
+    @property
+    def platform(self) -> str:
+        """The backend, and the image of a container. Known once a command has run."""
+
+    @property
     def shell_state(self) -> ShellState | None:
         """The state of the persistent shell after its last command. None: the environment is not open yet."""
 

@@ -78,8 +78,13 @@ def check_creation(principal: Principal, rules: Mapping[str, Json]) -> None:
 
 
 def check_update(principal: Principal, old: Project, new: Project) -> None:
-    if (new.trust, new.branch) != (old.trust, old.branch) and has_rules(old.permissions):
-        _check_role(principal, f"Project {old.name!r} has permission rules, so changing its trust or branch")
+    if _guarded_fields(new) != _guarded_fields(old) and has_rules(old.permissions):
+        _check_role(principal, f"Project {old.name!r} has permission rules, so changing its trust, branch or setup")
+
+
+def _guarded_fields(project: Project) -> tuple[object, ...]:
+    cached = project.cached_directories
+    return project.trust, project.branch, project.setup, None if cached is None else tuple(cached)
 
 
 def check_archiving(principal: Principal, project: Project) -> None:
@@ -101,6 +106,8 @@ def _record(project: Project) -> JsonObject:
         "branch": project.branch,
         "trust": project.trust.value,
         "permissions": project.permissions,
+        "setup": project.setup,
+        "cached_directories": None if project.cached_directories is None else [*project.cached_directories],
         "archived": project.archived_at is not None,
     }
 

@@ -69,6 +69,10 @@ class Project:
     archived_at: datetime | None = None
     permissions: JsonObject = field(default_factory=dict)
     """Permission rules for all sessions that work on it."""
+    setup: str | None = None
+    """The command that prepares each session's tree."""
+    cached_directories: Sequence[str] | None = None
+    """The ignored directories that are cached. None: those of `setup.DEFAULT_CACHED_DIRECTORIES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,8 @@ class SessionProject:
     branch: str | None = None
     base: BaseCommit | None = None
     """None: no turn has begun yet."""
+    setup: str | None = None
+    cached_directories: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Trust no file of a commit that the caller selected: it would decide which programs run."""
@@ -136,7 +142,8 @@ class SessionProject:
 
     @classmethod
     def load(cls, stored: Mapping[str, Json]) -> "SessionProject":
-        path, url, branch = (stored.get(key) for key in ("path", "url", "branch"))
+        path, url, branch, setup = (stored.get(key) for key in ("path", "url", "branch", "setup"))
+        cached = stored.get("cached_directories")
         return cls(
             id=str(stored["id"]),
             name=str(stored["name"]),
@@ -145,6 +152,8 @@ class SessionProject:
             url=url if isinstance(url, str) else None,
             branch=branch if isinstance(branch, str) else None,
             base=BaseCommit.load(stored.get("base")),
+            setup=setup if isinstance(setup, str) else None,
+            cached_directories=tuple(map(str, cached)) if isinstance(cached, list) else None,
         )
 
 
@@ -280,6 +289,8 @@ class ProjectUnit(Protocol):
         trust: Trust,
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
+        setup: str | None = None,
+        cached_directories: Sequence[str] | None = None,
     ) -> Project: ...
     async def update_project(
         self, principal: Principal, project_id: str, change: Callable[[Project], Project]

@@ -41,7 +41,7 @@ TOOL_USES: Final = frozenset({AGENT_TOOL_USE, AGENT_MCP_TOOL_USE})
 TOOL_RESULTS: Final = frozenset({AGENT_TOOL_RESULT, AGENT_MCP_TOOL_RESULT})
 """Results of tools that Footplate runs. Custom tools are run by the client."""
 
-EXTENSION_PREFIXES: Final = ("step.", "question.", "batch.")
+EXTENSION_PREFIXES: Final = ("step.", "question.", "batch.", "project.")
 """Events that the reference API does not have. Lists and streams of a session have them only on request."""
 
 VERSION: Final = 1

@@ -1,6 +1,7 @@
 """The feed of an organisation: the changes of its sessions that people and programs react to, in one order.
 
-A *change* is an event of a session, the creation, archiving or deletion of a session, or a change of a deployment. Its
+A *change* is an event of a session, the creation, archiving or deletion of a session, a change of a deployment, or a
+notice that something else has changed, such as the assignment of an inbox item. Its
 *position* in the feed is a number without gaps in the organisation. Each viewer receives only the changes of sessions
 and deployments that it can see when they are sent.
 """
@@ -12,7 +13,7 @@ from typing import Final
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.visibility import SessionAudience, ViewFilter
-from footplate.domain.sessions import events, threads
+from footplate.domain.sessions import comments, events, inbox, session_templates, threads
 from footplate.domain.sessions.deployments import EVENT_PREFIXES
 from footplate.domain.sessions.events import Position
 
@@ -21,7 +22,14 @@ SESSION_ARCHIVED: Final = "session.archived"
 """Like the creation, it is a change without an event in the log."""
 LIMIT_REACHED: Final = "limit.reached"
 """A turn waits because of a limit. It is a change without an event in the log."""
+NOTICES: Final = frozenset(
+    {inbox.CHANGED, comments.CHANGED, session_templates.TEMPLATE_CHANGED, session_templates.PIN_CHANGED}
+)
+"""Changes that only clients of the feed receive, to read again what has changed. Webhooks do not have them."""
+_WITHOUT_SESSION: Final = (*EVENT_PREFIXES, session_templates.TEMPLATE_CHANGED, session_templates.PIN_CHANGED)
 _STATUS_PREFIX: Final = "session.status_"
+_EXTENSION_PREFIXES: Final = ("step.", "question.", "batch.")
+"""Setups of projects (`project.`) are details of a turn, which the feed does not have."""
 _TYPES: Final = frozenset(
     {
         SESSION_CREATED,
@@ -40,8 +48,7 @@ def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
     """Whether an event is in the feed. The triggers of migration 0035 decide the same."""
     return (
         event_type in _TYPES
-        or event_type.startswith(_STATUS_PREFIX)
-        or events.is_extension(event_type)
+        or event_type.startswith((_STATUS_PREFIX, *_EXTENSION_PREFIXES))
         or events.is_approval_request(event_type, body)
     )
 
@@ -50,7 +57,7 @@ def is_change(event_type: str, body: Mapping[str, Json]) -> bool:
 class FeedChange:
     position: int
     session_id: str
-    """For a change of a deployment: the id of the deployment."""
+    """For a change of a deployment or a template: its id. For a pin: the member's id."""
     session_title: str | None
     audience: SessionAudience | None
     """Who can see the session now. None: the session was deleted, and this is not its deletion."""
@@ -84,8 +91,8 @@ class FeedViewer:
 def to_wire(change: FeedChange) -> JsonObject:
     """Return the change in the form that clients receive: the event, and its session."""
     assert change.event is not None
-    if change.event.event.type.startswith(EVENT_PREFIXES):
-        return events.to_wire(change.event)  # its body names the deployment
+    if change.event.event.type.startswith(_WITHOUT_SESSION):
+        return events.to_wire(change.event)  # its body names what has changed
     session: JsonObject = {
         "session_id": change.session_id,
         "session_position": change.event.seq,

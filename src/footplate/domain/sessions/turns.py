@@ -54,6 +54,22 @@ class ActivityState(StrEnum):
     """The session accepts nothing more. Its end says how it ended."""
 
 
+class SessionState(StrEnum):
+    """The state of a session in one word, for lists, boards and counts. Each activity has one. See `activity.py`."""
+
+    RUNNING = "running"
+    """A turn is in progress, also if it waits for its next attempt, a client's result or child sessions."""
+    NEEDS_YOU = "needs_you"
+    """A person has to decide about a call or answer a question."""
+    QUEUED = "queued"
+    """It has work that has not started, or that no worker continues."""
+    PAUSED = "paused"
+    FAILED = "failed"
+    """Its last turn or its end was not successful."""
+    DONE = "done"
+    """It has no work."""
+
+
 class StallReason(StrEnum):
     NO_WORKER = "no_worker"
     WORKER_LOST = "worker_lost"
@@ -121,6 +137,10 @@ class Session:
     environment_id: str
     status: SessionStatus
     activity: Activity = Activity(ActivityState.NEW)
+    state: SessionState = SessionState.DONE
+    activity_message: str | None = None
+    """What it does, or why it does not move, in words."""
+    activity_since: datetime | None = None
     title: str | None
     metadata: dict[str, str]
     context: JsonObject
@@ -135,6 +155,8 @@ class Session:
     mode: Mode = Mode.INTERACTIVE
     project_ids: Sequence[str] = ()
     """The projects of the session; the first one is the working directory. Empty: it works in a scratch directory."""
+    project_names: Mapping[str, str] = field(default_factory=dict)
+    """By project id. A project that was deleted has none."""
     workspace_id: str | None = None
     bases: Mapping[str, JsonObject] = field(default_factory=dict)
     """By project: the base commit and branch of its tree. Set when the first turn begins."""

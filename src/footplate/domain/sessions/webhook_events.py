@@ -95,6 +95,8 @@ _SLACK_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "
 
 def webhook_types(event: Event) -> Sequence[str]:
     """Return the types of the webhook events that an event causes. Usually it is one."""
+    if event.type in feed.NOTICES:
+        return ()
     if event.type == events.STATUS_IDLE:
         waits = as_object(event.body.get("stop_reason")).get("type") == "requires_action"
         return (STATUS_IDLED, REQUIRES_ACTION) if waits else (STATUS_IDLED,)

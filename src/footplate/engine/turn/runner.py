@@ -40,6 +40,7 @@ from footplate.domain.ports.engine import (
     Waker,
 )
 from footplate.domain.ports.harness import Harness, SupportsLazyEnvironment, TurnContext, WarmProcess
+from footplate.domain.ports.project_setup import TreeSetup
 from footplate.domain.ports.terminals import TerminalChannels
 from footplate.domain.projects.allowed_directories import CONTEXT_KEY
 from footplate.domain.projects.write_leases import WriteLeases
@@ -56,6 +57,7 @@ from footplate.engine.turn.fenced_log import FencedLog
 from footplate.engine.turn.file_snapshots import RESCUE_SECONDS, TurnFiles, with_commits
 from footplate.engine.turn.held_approvals import TurnHeldApprovals
 from footplate.engine.turn.interrupts_and_steering import ControlInputs
+from footplate.engine.turn.project_setup import ProjectSetups
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.engine.turn.step_content import prepare_step_content
 from footplate.engine.turn.step_delivery import create_step_delivery
@@ -118,6 +120,10 @@ class TurnServices:
     gate_factory: GateFactory
     trees: Trees | None = None
     """None: there are no projects, and files exist only on this host."""
+    tree_setup: TreeSetup | None = None
+    """None: setup commands of projects do not run, and sessions of projects that have one are refused."""
+    setup_seconds: float = 600.0
+    """Time limit for a setup command."""
     output_directories: OutputDirectories | None = None
     """None: outputs are not collected."""
     write_leases: WriteLeases | None = None
@@ -363,18 +369,56 @@ class _Turn:
         opens_soon = bool(claim.config.projects) and not self._delivers
         if opens_soon and isinstance(resources.environment, LazyEnvironment):
             resources.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
+        if (interrupted := await self._set_up_projects(resources)) is not None:
+            return interrupted
         context, hooks = await self._build_context(resources)
         await self._controls.check_earlier_interrupts()
-        task = asyncio.ensure_future(harness.run(context))
-        self._held.on_lost = task.cancel
-        async with self._controls.watching(self._held):
-            with TurnTimeout(claim, self._controls.interrupt, task, elapsed=self._elapsed) as timeout:
-                outcome = timeout.apply_to_outcome(await self._wait_for_outcome(task, timeout))
+        outcome = await self._wait_for_end(asyncio.ensure_future(harness.run(context)))
         if tools := [
             self._log.approval_tools[event_id] for event_id in outcome.pending if event_id in self._log.approval_tools
         ]:
             await hooks.notify_approval_needed(tools)
         return outcome
+
+    async def _wait_for_end(self, task: "asyncio.Future[TurnOutcome]") -> TurnOutcome:
+        """Wait for the outcome, and react to interrupts, the time limit and the loss of the turn meanwhile."""
+        self._held.on_lost = task.cancel
+        async with self._controls.watching(self._held):
+            with TurnTimeout(self._claim, self._controls.interrupt, task, elapsed=self._elapsed) as timeout:
+                return timeout.apply_to_outcome(await self._wait_for_outcome(task, timeout))
+
+    async def _set_up_projects(self, resources: TurnResources) -> TurnOutcome | None:
+        """Run the setups of the session's projects, before files of the input or the agent can be in the environment.
+        Return the outcome of the turn if it was interrupted meanwhile.
+        """
+        services, claim = self._services, self._claim
+        if self._delivers or all(project.setup is None for project in claim.config.projects):
+            return None
+        if services.tree_setup is None:
+            raise Permanent("This worker does not run setups of projects.", help_text="Upgrade the worker.")
+        gate = services.gate_factory.create_gate(claim, resources.environment)
+        setups = ProjectSetups(
+            services.tree_setup, claim, resources.environment, gate, self._log, seconds=services.setup_seconds
+        )
+        await self._controls.check_earlier_interrupts()
+        outcome = await self._wait_for_end(asyncio.ensure_future(self._run_setups(setups)))
+        return None if outcome.status is TurnStatus.COMPLETED else outcome
+
+    async def _run_setups(self, setups: ProjectSetups) -> TurnOutcome:
+        """Return a completed outcome, or an interrupted one. The setup is then killed, and runs again later."""
+        work = asyncio.ensure_future(setups.run())
+        interrupt = asyncio.ensure_future(self._controls.interrupt.wait())
+        try:
+            await asyncio.wait({work, interrupt}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                return TurnOutcome(status=TurnStatus.INTERRUPTED)
+            work.result()
+            return TurnOutcome(status=TurnStatus.COMPLETED)
+        finally:
+            interrupt.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
 
     def _keep_warm(self, process: WarmProcess) -> bool:
         if self._resources is not None and self._services.warm_pool.is_enabled:

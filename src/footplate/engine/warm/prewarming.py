@@ -92,8 +92,11 @@ class Prewarmer:
             async with self._one_at_a_time:
                 self._queued.discard(session_id)
                 claim = await self._claims.predict_next_turn(organisation, session_id)
-                # The CLI reads its working directory at the start, and only the first turn fixes the base commits.
-                if claim is None or any(project.base is None for project in claim.config.projects):
+                # The CLI reads its working directory at the start. Only the first turn fixes the base commits, and runs
+                # the setups before anything else.
+                if claim is None or any(
+                    project.base is None or project.setup is not None for project in claim.config.projects
+                ):
                     return
                 harness = self._harness(claim.config.harness)
                 if isinstance(harness, SupportsPrepare):

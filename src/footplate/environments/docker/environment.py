@@ -84,6 +84,10 @@ class DockerEnvironment(EnclosedEnvironment):
         self._user = user
         self._container: Container | None = None
 
+    @property
+    def platform(self) -> str:
+        return f"{self.noun} {self._image}"
+
     async def _release_resources(self) -> bool:
         clean = await super()._release_resources()
         await self._wait_until_gone()

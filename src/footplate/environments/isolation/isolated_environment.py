@@ -152,6 +152,10 @@ class EnclosedEnvironment(BaseEnvironment):
         return working_tree_paths.session_trees(self._view.trees, self._view.tree, named=self._view.named)
 
     @property
+    def platform(self) -> str:
+        return self.noun
+
+    @property
     def outputs(self) -> Path:
         return self._view.state / OUTPUTS
 
@@ -202,6 +206,7 @@ class EnclosedEnvironment(BaseEnvironment):
         return await self._add_limit_reasons(result)
 
     async def open_terminal(self, command: str | None, size: TerminalSize) -> TerminalProcess:
+        self.has_run_commands = True
         spawner = await self._ensure_spawner()
         terminal = await PtyProcess.start(
             spawner,

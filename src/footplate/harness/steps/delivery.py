@@ -70,8 +70,13 @@ class _DeliveryRun:
         try:
             result = await self._deliver(use)
         except Refused as error:
-            may_retry = not isinstance(error, _LASTING_REASONS)
-            return await self._record(use, started, "failed", error=_describe_refusal(error), may_retry=may_retry)
+            conflict = error if isinstance(error, MergeConflict) else None
+            return await self._record(
+                *(use, started, "failed"),
+                error=_describe_refusal(error),
+                may_retry=not isinstance(error, _LASTING_REASONS),
+                conflict=conflict,
+            )
         if result is None:
             return await self._record(use, started, "interrupted", error=_INTERRUPTED)
         await failpoints.hit("before_result_commit")
@@ -121,6 +126,7 @@ class _DeliveryRun:
         result: DeliveryResult | None = None,
         error: str | None = None,
         may_retry: bool = True,
+        conflict: MergeConflict | None = None,
     ) -> TurnOutcome:
         """Commits the result of the call."""
         commit = "" if result is None else result.commit
@@ -134,6 +140,8 @@ class _DeliveryRun:
         )
         if not may_retry:
             command["may_retry"] = False
+        if conflict is not None:
+            command |= {"branch": conflict.branch, "conflicts": conflict.fields["conflicts"]}
         text = (error or "") if result is None else _describe(result)
         event = ev.tool_result(
             use.id, [ev.text_block(text)], is_error=result is None, call_id=self._turn.turn_id, command=command
@@ -167,7 +175,10 @@ def _outcome_of(result: Event) -> TurnOutcome:
         status=TurnStatus.COMPLETED,
         text=text,
         error_message=text if has_failed else None,
-        data={"command": command},
+        data={
+            "command": command,
+            **{name: command[name] for name in ("branch", "conflicts") if name in command},
+        },
         step_failed=has_failed,
         may_retry=command.get("may_retry") is not False,
     )

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 
+from footplate.domain.ports.deployment_health import WorkerDescription
 from footplate.domain.ports.engine import HeadState
 from footplate.domain.sessions.turns import SessionToWake
 from footplate.store.database import SQL, Database
 
 
 class WorkerLeases:
-    def __init__(self, database: Database, *, backends: Sequence[str] = ()) -> None:
-        """`backends` are those that this worker offers."""
+    def __init__(
+        self, database: Database, *, backends: Sequence[str] = (), description: WorkerDescription | None = None
+    ) -> None:
+        """`backends` are those that this worker offers, if it has no `description`."""
         self._database = database
-        self._backends = list(backends)
+        self._description = description or WorkerDescription(backends=backends)
 
     async def renew_lease(
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
@@ -19,7 +22,10 @@ class WorkerLeases:
         """Renews the worker's lease. Not retried here: the lease counts from before the statement that succeeded."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(
-                SQL["renew_lease"], worker, host, seconds, list(session_ids), self._backends, timeout=seconds
+                SQL["renew_lease"],
+                *(worker, host, seconds, list(session_ids), [*self._description.backends]),
+                *(self._description.version, [*self._description.harnesses], self._description.max_turns),
+                timeout=seconds,
             )
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
 

@@ -25,6 +25,7 @@ from footplate.domain.ports.harness import Entry, FullOutput, SteerMessage
 from footplate.domain.projects.project import BaseCommit
 from footplate.domain.sessions import events, threads
 from footplate.domain.sessions.events import Event, Position, Usage
+from footplate.domain.sessions.inbox import find_problem
 from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.steps import INTERRUPTED_WHILE_WAITING, MESSAGE, StepEnd, decide_end
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
@@ -139,7 +140,9 @@ class Turns:
         limits = None if outputs is None else await self._limits.load(claim.organisation)
         more = True  # also after a lost acknowledgement: an unnecessary check finds no work
         ended: EndedSession | None = None
+        problem = None if end.retry_after is not None else find_problem(outcome)
         is_simple = outcome.status is not TurnStatus.AWAITING and step is None and not claim.ends_when_done
+        is_simple = is_simple and problem is None
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more, ended
@@ -170,7 +173,7 @@ class Turns:
                     await connection.fetchval(
                         SQL["end_turn"],
                         *(claim.session_id, claim.epoch, claim.turn_id, outcome.status, _result_json(final_outcome)),
-                        *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys),
+                        *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys, problem),
                     ),
                 )
                 await _record_error(connection, claim, error_entry)

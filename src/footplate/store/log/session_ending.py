@@ -151,7 +151,7 @@ async def _end_open_turn(
     await connection.fetchval(
         SQL["end_turn"],
         *(session_id, epoch, turn_id, TurnStatus.INTERRUPTED, result),
-        *(True, False, StepState.CANCELLED, False),
+        *(True, False, StepState.CANCELLED, False, None),
     )
     if turn["definition"] is None:
         return ()

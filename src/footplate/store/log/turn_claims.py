@@ -482,6 +482,7 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Seque
         False,
         StepState.COMPLETED if step is None else StepState.CANCELLED,
         False,
+        None,
     )
     if step is None:
         return ()

@@ -79,3 +79,12 @@ async def load_session_rules(
         )
         for row in rows
     }
+
+
+async def load_new_session_rules(
+    database: Database, principal: Principal, agent: JsonObject, project_ids: Sequence[str]
+) -> SessionRules:
+    row = await database.fetchrow("rules_of_projects", principal.organisation, [*project_ids])
+    assert row is not None
+    projects = [(Layer.PROJECT, permissions) for permissions in row["projects"]]
+    return SessionRules(agent=agent, layers=[(Layer.ORGANISATION, row["organisation"] or {}), *projects])

@@ -63,6 +63,8 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
         trust: Trust,
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
+        setup: str | None = None,
+        cached_directories: Sequence[str] | None = None,
     ) -> Project:
         location = project_location(path, url)
         rules = await self._lock_location(principal, location)
@@ -80,6 +82,8 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
                 metadata,
                 rules,
                 location,
+                setup,
+                cached_directories,
             )
         new = load_project(_ensure_found(row, "project", ""))
         if permissions is not None:
@@ -96,7 +100,14 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
         check_update(principal, old, new)
         async with _unique_name(new.name):
             row = await self._connection.fetchrow(
-                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata
+                SQL["update_project"],
+                project_id,
+                new.name,
+                new.branch,
+                new.trust,
+                new.metadata,
+                new.setup,
+                new.cached_directories,
             )
         stored = load_project(_ensure_found(row, "project", project_id))
         if new.permissions != old.permissions:
@@ -109,6 +120,7 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
         check_archiving(principal, old)
         row = await self._connection.fetchrow(SQL["archive_project"], project_id, principal.organisation)
         new = load_project(_ensure_found(row, "project", project_id))
+        await self._connection.execute(SQL["remove_caches_of_project"], project_id)
         await self.record(principal, build_change_entry("archive", new, old))
         return new
 
@@ -235,6 +247,8 @@ def session_project(row: Row, base: BaseCommit | None) -> SessionProject:
         url=row["url"],
         branch=row["branch"],
         base=base,
+        setup=row["setup"],
+        cached_directories=None if row["cached_directories"] is None else tuple(row["cached_directories"]),
     )
 
 

@@ -26,11 +26,13 @@ from footplate.domain.files.object_gc import (
     SessionState,
     StoredObject,
     judge_base_packs,
+    judge_caches,
     judge_session_objects,
     judge_uploaded_files,
 )
 from footplate.domain.files.snapshots import Snapshot, base_packs_prefix
 from footplate.domain.files.uploaded_files import FILES_FOLDER
+from footplate.domain.projects.setup import cache_folder
 from footplate.store.archive.reader import ArchiveReader
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.log.files.file_snapshots import load_snapshot
@@ -63,12 +65,17 @@ class ObjectGarbageCollector:
       Bytes with neither are unused and stay unused.
     """
 
-    def __init__(self, database: Database, objects: Objects, grace: timedelta) -> None:
-        """`grace`: the minimum age of an object that may be removed."""
+    def __init__(
+        self, database: Database, objects: Objects, grace: timedelta, *, cache_retention: timedelta | None = None
+    ) -> None:
+        """`grace`: the minimum age of an object that may be removed. `cache_retention`: the time after which an unused
+        cache of a project is removed. None: never.
+        """
         self._database = database
         self._objects = objects
         self._archives = ArchiveReader(database, objects)
         self._grace = grace
+        self._cache_retention = cache_retention
 
     async def collect(self, *, remove: bool) -> AsyncIterator[ObjectVerdict]:
         """Yields a verdict on every object of the store, folder by folder. With `remove`, an object that is not needed
@@ -120,7 +127,12 @@ class ObjectGarbageCollector:
             self._cutoff_time(),
         )
         bases = f"{base_packs_prefix(organisation, project_id)}/"
-        others = [ObjectVerdict(one, RetentionReason.UNKNOWN) for one in stored if not one.key.startswith(bases)]
+        caches = f"{cache_folder(organisation, project_id)}/"
+        others = [
+            ObjectVerdict(one, RetentionReason.UNKNOWN) for one in stored if not one.key.startswith((bases, caches))
+        ]
+        cached = [one for one in stored if one.key.startswith(caches)]
+        others += await self._collect_caches(organisation, project_id, cached, before, remove=remove)
         stored = [one for one in stored if one.key.startswith(bases)]
         async with self._database.transaction() as connection:
             if remove:
@@ -131,6 +143,18 @@ class ObjectGarbageCollector:
             if remove:
                 await self._remove_unneeded(verdicts)
         return [*others, *verdicts]
+
+    async def _collect_caches(
+        self, organisation: str, project_id: str, stored: Sequence[StoredObject], before: datetime, *, remove: bool
+    ) -> Sequence[ObjectVerdict]:
+        """A cache that is removed meanwhile is not missed: a session whose cache is missing starts without one."""
+        if remove and self._cache_retention is not None:
+            await self._database.fetch("remove_unused_caches", organisation, project_id, self._cache_retention)
+        rows = await self._database.fetch("caches_of_project", organisation, project_id)
+        verdicts = judge_caches({f"{row['digest']}.{row['sha256']}" for row in rows}, stored, before=before)
+        if remove:
+            await self._remove_unneeded(verdicts)
+        return verdicts
 
     async def collect_files(self, organisation: str, *, remove: bool) -> Sequence[ObjectVerdict]:
         folder = f"{organisation}/{FILES_FOLDER}"

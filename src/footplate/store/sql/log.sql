@@ -146,7 +146,8 @@ from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
-  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
+  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')
+                              or starts_with(e.type, 'project.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
            else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_')
@@ -165,7 +166,8 @@ from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
-  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')))
+  and ($12::boolean or not (starts_with(e.type, 'step.') or starts_with(e.type, 'question.') or starts_with(e.type, 'batch.')
+                              or starts_with(e.type, 'project.')))
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
            else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_')

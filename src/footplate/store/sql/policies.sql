@@ -18,6 +18,9 @@ select s.permissions as session, o.permissions as organisation,
 from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
 
+-- name: rules_of_projects
+select (select permissions from policies where organisation = $1) as organisation, project_rules($1, $2::text[], null) as projects
+
 -- name: calls
 -- The gate's decisions, newest first, with their calls if those still exist. Forks may need rows of a deleted session.
 select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type, e.body, e.object_key

@@ -1,8 +1,8 @@
 -- Projects and workspaces.
 
 -- name: insert_project
-insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions, place)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning *
+insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions, place, setup, cached_directories)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning *
 
 -- name: lock_place
 -- Serialises the creation of projects at a location and changes to its rules.
@@ -21,7 +21,8 @@ select * from projects where id = $1 and organisation = $2
 select * from projects where id = $1 and organisation = $2 for update
 
 -- name: update_project
-update projects set name = $2, branch = $3, trust = $4, metadata = $5, updated_at = now() where id = $1 returning *
+update projects set name = $2, branch = $3, trust = $4, metadata = $5, setup = $6, cached_directories = $7, updated_at = now()
+where id = $1 returning *
 
 -- name: archive_project
 update projects set archived_at = coalesce(archived_at, now()), updated_at = now()
@@ -30,6 +31,39 @@ where id = $1 and organisation = $2 returning *
 -- name: projects_of
 -- The projects of the list that belong to the organisation.
 select * from projects where id = any($1::text[]) and organisation = $2
+
+-- name: find_cache
+-- Notes the use, which keeps the cache from being removed.
+update project_caches set used_at = now() where organisation = $1 and project_id = $2 and digest = $3
+returning sha256, size
+
+-- name: add_cache
+-- The first cache of a key stays: a later session cannot replace it.
+insert into project_caches (organisation, project_id, digest, sha256, size)
+select p.organisation, p.id, $3, $4, $5 from projects p
+where p.id = $2 and p.organisation = $1 and p.archived_at is null for share
+on conflict (organisation, project_id, digest) do nothing
+
+-- name: evict_caches
+-- Removes the caches that were not used for the longest time, until those of the project are within the limit.
+delete from project_caches c using (
+    select digest, sum(size) over (order by used_at desc, digest) as total
+    from project_caches where organisation = $1 and project_id = $2
+) s
+where c.organisation = $1 and c.project_id = $2 and c.digest = s.digest and s.total > $3
+returning c.digest, c.sha256, c.size
+
+-- name: remove_cache
+delete from project_caches where organisation = $1 and project_id = $2 and digest = $3 and sha256 = $4
+
+-- name: remove_caches_of_project
+delete from project_caches where project_id = $1
+
+-- name: remove_unused_caches
+delete from project_caches where organisation = $1 and project_id = $2 and used_at < now() - $3::interval
+
+-- name: caches_of_project
+select digest, sha256 from project_caches where organisation = $1 and project_id = $2
 
 -- name: insert_workspace
 insert into workspaces (id, organisation, name, project_ids, metadata) values ($1, $2, $3, $4, $5) returning *

@@ -83,6 +83,17 @@ from session s, head h
 -- activity. Each is read by a primary key, and the last turn only if none is open or it is parked.
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds,
        h.last_interaction_at, o.name as owner_name, h.wake, h.waits_for is not null as author_disabled, h.deferred is not null as is_deferred, not h.playing as is_paused,
+       h.pause_reason, h.wake_at, h.claimed_at,
+       case when h.turn_id is not null then (
+           select json_build_object('type', e.type, 'name', e.body ->> 'name', 'created_at', e.created_at,
+                                    'input', coalesce(e.body -> 'input' -> 'questions' -> 0 ->> 'question', left(coalesce(
+                                        e.body -> 'input' ->> 'command', e.body -> 'input' ->> 'file_path', e.body -> 'input' ->> 'path'), 300)))
+           from events e
+           where e.session_id = h.session_id and e.seq = coalesce(
+               (select min(a.seq) from approvals a where a.session_id = h.session_id and a.closed_at is null), h.seq)) end as current_event,
+       case when s.project_ids <> '{}' then (
+           select json_agg(json_build_object('id', p.id, 'name', p.name) order by array_position(s.project_ids, p.id))
+           from projects p where p.id = any (s.project_ids)) end as projects,
        h.turn_id is not null as has_open_turn, (select parent_session_id from session_groups where id = s.group_id) as parent_id,
        h.turn_id is not null and exists (
            select from approvals a where a.session_id = h.session_id and a.closed_at is null and not question) as needs_approval,
@@ -94,7 +105,7 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
        h.needs_backend is not null and not exists (
            select from workers w where w.lease_until > now() and h.needs_backend = any (w.backends)) as lacks_backend,
        case when h.turn_id is null or h.status = 'idle' then (
-           select json_build_object('status', t.status, 'success', t.result -> 'success', 'waits_for_sessions',
+           select json_build_object('status', t.status, 'success', t.result -> 'success', 'error', left(t.result ->> 'error', 300), 'waits_for_sessions',
                case when t.status = 'awaiting_tool_results' then (
                    select bool_or(g.ended_at is null) and bool_and(g.id is not null)
                    from json_array_elements_text(t.result -> 'pending') as call (id)
@@ -143,10 +154,14 @@ where id = $1
 -- Pending approvals of the session are closed, because it accepts no more decisions. The feed reports the first archiving.
 with asks as (
     update approvals set closed_at = now() where session_id = $1 and closed_at is null
+), words as (
+    delete from search_documents where session_id = $1
 ), added as (
     insert into feed_pending (organisation, session_id, seq, type, event_id)
     select s.organisation, s.id, h.seq, 'session.archived', 'sevt_' || replace(gen_random_uuid()::text, '-', '')
     from sessions s join session_heads h on h.session_id = s.id where s.id = $1 and s.archived_at is null
+), head as (
+    update session_heads set problem = null where session_id = $1 and problem is not null
 )
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
@@ -163,6 +178,8 @@ with a as (delete from steps where session_id = $1), b as (delete from turns whe
      g as (update audit set content = null where session = $1 and content is not null),
      i as (insert into hidden_deletions select id from sessions where id = $1 and visible_to <> 'organisation'),
      h as (delete from active_sessions where session_id = $1), l as (delete from shell_states where session_id = $1),
+     m as (delete from inbox_states where session_id = $1), n as (delete from merge_conflicts where session_id = $1),
+     o as (delete from session_comments where session_id = $1), p as (delete from session_pins where session_id = $1),
      j as (delete from files where session_id = $1 returning id, organisation),
      k as (insert into file_removals (file_id, organisation, due) select id, organisation, now() from j)
 delete from sessions where id = $1

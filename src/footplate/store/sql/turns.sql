@@ -114,7 +114,8 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 with head as (
     update session_heads
     set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $13, wake = false, wake_at = null, waits_for = null,
-        deferred = null, needs_backend = null, holder = $11, next_steps = greatest(next_steps - 1, 0)
+        deferred = null, needs_backend = null, holder = $11, next_steps = greatest(next_steps - 1, 0),
+        problem = null, problem_turn = null, problem_at = null
     where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
 ), active as (
@@ -156,6 +157,7 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 -- whether the session has more work, and sets the wake flag if so: if Temporal loses its state now, the sweep finds the
 -- session. A parked turn whose results have all arrived already, or that was interrupted while it was parked ($9), is not idle:
 -- the next claim resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked, and that one.
+-- $10: why the turn needs a person, if it failed.
 with turn as (
     update turns
     set status = $4, result = $5, ended_at = case when $6 then now() end,
@@ -166,10 +168,14 @@ with turn as (
     update steps set state = $8 where $6 and session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed
+    from turn where $6 and id = $1 and has_failed <> has_turn_failed($4, $5)
 )
 update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,
     turn_id = case when $6 then null else turn_id end,
+    problem = $10, problem_turn = case when $10::text is not null then $3 end, problem_at = case when $10 is not null then now() end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
     (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or $9 or exists (
         select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
@@ -198,6 +204,8 @@ with head as (
     update steps set state = $12 where session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
+), outcome as (
+    update sessions set has_failed = not has_failed from head where id = $1 and has_failed <> has_turn_failed($5, $6)
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, body, object_key, processed_at, entries)
     select $1, head.seq - cardinality($7::text[]) + n, $2, $4, event_id, type, body::json, nullif(object_key, ''), now(),

@@ -4,9 +4,10 @@
 -- One statement for all turns of a worker. Returns the epochs of its sessions (if one has changed, the worker has lost that
 -- session) and their control positions.
 with lease as (
-    insert into workers (id, host, lease_until, backends)
-    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5)
-    on conflict (id) do update set lease_until = excluded.lease_until
+    insert into workers (id, host, lease_until, backends, version, harnesses, max_turns, running_turns, last_seen_at)
+    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5, $6, $7, $8, cardinality($4::text[]), clock_timestamp())
+    on conflict (id) do update
+    set lease_until = excluded.lease_until, running_turns = excluded.running_turns, last_seen_at = excluded.last_seen_at
 )
 select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
 
@@ -41,6 +42,13 @@ where case when h.status = 'idle' then h.wake and h.deferred is null and h.wake_
            and (w.id is null or w.lease_until < now() - $2 * interval '1 second') end
 order by row_number() over (partition by h.organisation, h.priority order by random())
 limit $3
+
+-- name: workers
+select id, host, version, backends, harnesses, max_turns, running_turns, started_at, last_seen_at, lease_until > now() as is_alive
+from workers order by started_at desc, id
+
+-- name: database_versions
+select current_setting('server_version') as postgresql, (select version_num from alembic_version) as schema_revision
 
 -- name: workers_by_backend
 select backend, count(*) as workers from workers, unnest(backends) backend where lease_until > now() group by 1

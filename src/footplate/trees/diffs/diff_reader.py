@@ -30,8 +30,9 @@ from footplate.domain.files.snapshots import (
     packs_prefix,
 )
 from footplate.domain.organisations.fair_limiter import OrganisationLimiter
+from footplate.domain.sessions.comments import LineRange
 from footplate.trees.checkout import host_git_dir_path, init_git_dir, private_dir_path
-from footplate.trees.diffs import tree_diff
+from footplate.trees.diffs import quoted_lines, tree_diff
 from footplate.trees.git import Git
 from footplate.trees.git_plumbing import find_subtree
 from footplate.trees.scratch_directory import scratch_directory
@@ -105,6 +106,11 @@ class DiffReader:
                 options = _OPTIONS.get(state, ())
             async with tree_diff.stream_patch(git_dir, old, new, *options) as pieces:
                 yield pieces
+
+    async def quote_lines(self, diff: TreeDiff, lines: LineRange) -> str:
+        """Returns the text of lines that the diff shows. Raises `InvalidRequest` for others."""
+        async with self._slots.acquire_slot(diff.organisation), self._open_all_objects(diff) as git_dir:
+            return await quoted_lines.quote_lines(git_dir, *diff.tree_ids, lines)
 
     def _open_all_objects(self, diff: TreeDiff) -> contextlib.AbstractAsyncContextManager[Path]:
         snapshots = [stored.snapshot for stored in (diff.old, diff.new) if stored is not None]

@@ -66,6 +66,15 @@ async def stream_patch(git_dir: Path, old: str, new: str, *options: str) -> Asyn
         yield quote_headers(pieces)
 
 
+@contextlib.asynccontextmanager
+async def stream_file_patch(
+    git_dir: Path, old: str, new: str, *paths: str
+) -> AsyncGenerator[AsyncIterator[bytes], None]:
+    """Streams the patch of one file, which may have been renamed. Leaving the context early kills git."""
+    async with _git(git_dir).stream_output(*_COMPARE, *_PATCH, old, new, "--", *paths) as pieces:
+        yield pieces
+
+
 async def _skip_raw_lines(pieces: AsyncIterator[bytes]) -> bytes | None:
     """Skips the `--raw` lines. Returns the part of the patch that was already read, or None if a link was renamed."""
     rest = b""

@@ -87,6 +87,10 @@ class Mirrors:
         self._seconds = seconds
         self._merging: dict[Path, asyncio.Task[None]] = {}
 
+    def resolve_root(self, organisation: str, project: SessionProject) -> str:
+        """Returns the directory of the organisation's projects. Empty for a project with a URL."""
+        return resolve_projects_root(self._root, organisation) if project.url is None else ""
+
     def mirror_path(self, organisation: str, project_id: str) -> Path:
         return self._data / MIRRORS_DIRECTORY / directory_name(organisation) / project_id
 
@@ -96,7 +100,7 @@ class Mirrors:
         """
         path = self.mirror_path(organisation, project.id)
         lock = path.with_name(_LOCK_NAME.format(path.name))
-        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        root = self.resolve_root(organisation, project)
         async with hold_lock(lock, seconds=self._seconds), open_source(project, root, self._address_policy) as source:
             git = await self._open_mirror(path, source)
             try:
@@ -123,7 +127,7 @@ class Mirrors:
             return path
         await self.refresh(organisation, project)
         lock = path.with_name(_LOCK_NAME.format(path.name))
-        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        root = self.resolve_root(organisation, project)
         async with hold_lock(lock, seconds=self._seconds), open_source(project, root, self._address_policy) as source:
             git = await self._open_mirror(path, source)
             if not await has_commit(git, commit):
@@ -149,7 +153,7 @@ class Mirrors:
         self, organisation: str, project: SessionProject, git: Git, update: BranchUpdate
     ) -> BranchUpdateResult:
         """Updates a branch at the project's source, if it has not moved. `git` has the commit."""
-        root = resolve_projects_root(self._root, organisation) if project.url is None else ""
+        root = self.resolve_root(organisation, project)
         async with open_source(project, root, self._address_policy) as source:
             push_git = replace(
                 git,

@@ -2,7 +2,8 @@
 agent, with its own working tree and its own copy of the agent's definition.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from fastapi import Request
 from starlette.responses import Response
@@ -33,15 +34,18 @@ from footplate.api.wire.session.sessions import (
     ListSessions,
     SessionCreate,
     SessionEndRequest,
+    SessionParameters,
     SessionUpdate,
 )
 from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.pagination import Order, Page
-from footplate.domain.ports.api import SessionFilter, UnitOfWork
-from footplate.domain.sessions.turns import Mode, SessionStatus
+from footplate.domain.organisations.visibility import Audience
+from footplate.domain.pagination import Order
+from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
+from footplate.domain.projects.project import ProjectSelection
+from footplate.domain.sessions.turns import Mode
 
 router = create_router("/v1/sessions", "sessions")
 
@@ -50,21 +54,8 @@ router = create_router("/v1/sessions", "sessions")
 async def create_session(request: Request, principal: Caller) -> Response:
     body, raw = await read_message_body(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
-    environment = environment_by_id(get_services(request), principal, body.environment_id, backend=body.backend)
-    agent = await load_agent_snapshot(get_services(request), principal, body.agent, environment)
-    inputs = to_inputs(body.initial_events)
-    await check_input_references(get_services(request), principal, inputs, environment)
-    requested_files = [
-        (await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()
-    ]
-    resources = files_and_resources.add_resources(
-        (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
-    )
-    get_services(request).named_roots.check_context(principal.organisation, body.context or {})
-    if body.backend is not None:
-        check_stored_config(await environment(), get_services(request).backends, field_name="backend")
-    audience = parse_audience(body.visibility, body.team_id)
-    choice = parse_project_choice(body.project_ids, body.workspace_id, body.context or {})
+    prepared = await prepare_session(get_services(request), principal, body)
+    agent, resources = prepared.agent, prepared.resources
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         session, accepted = await unit.create_session(
@@ -74,24 +65,57 @@ async def create_session(request: Request, principal: Caller) -> Response:
             title=body.title,
             metadata=body.metadata,
             context=body.context or {},
-            inputs=inputs,
+            inputs=prepared.inputs,
             mode=Mode(body.mode),
-            selection=choice,
+            selection=prepared.selection,
             permissions=permissions.dump_permissions(body.permissions),
-            audience=audience,
+            audience=prepared.audience,
             ends_when_done=body.ends_when_done,
             backend=body.backend,
         )
         if resources:
             stored_resources = await unit.change_resources(principal, session.id, lambda _: resources)
             session = replace(session, resources=stored_resources)
-        prepared = can_prewarm(get_services(request), agent)
+        prewarms = can_prewarm(get_services(request), agent)
         # A workflow that stays open finds the warm harness again at the next turn.
-        accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared or body.ends_when_done)
+        accepted = replace(accepted, prepare=prewarms, ends_when_idle=not prewarms or body.ends_when_done)
         return sessions.serialize_session(session), accepted
 
     return await execute_change(
         request, principal, raw, work, audit_action="session.create" if body.permissions else None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedSession:
+    """A request for a new session, checked as far as possible without the transaction that creates it."""
+
+    agent: JsonObject
+    inputs: Sequence[Input]
+    resources: Sequence[JsonObject]
+    audience: Audience
+    selection: ProjectSelection
+
+
+async def prepare_session(services: ApiServices, principal: Principal, body: SessionCreate) -> PreparedSession:
+    """Checks the body of a request for a new session. Templates are checked in the same way."""
+    environment = environment_by_id(services, principal, body.environment_id, backend=body.backend)
+    agent = await load_agent_snapshot(services, principal, body.agent, environment)
+    inputs = to_inputs(body.initial_events)
+    await check_input_references(services, principal, inputs, environment)
+    requested_files = [(await services.reads.file(principal, one.file_id), one) for one in body.resources or ()]
+    resources = files_and_resources.add_resources(
+        (), [files_and_resources.build_resource(file, one) for file, one in requested_files]
+    )
+    services.named_roots.check_context(principal.organisation, body.context or {})
+    if body.backend is not None:
+        check_stored_config(await environment(), services.backends, field_name="backend")
+    return PreparedSession(
+        agent=agent,
+        inputs=inputs,
+        resources=resources,
+        audience=parse_audience(body.visibility, body.team_id),
+        selection=parse_project_choice(body.project_ids, body.workspace_id, body.context or {}),
     )
 
 
@@ -144,36 +168,35 @@ async def list_sessions(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListSessions)
     cursor = pagination.decode_row_cursor("sessions", query.page, query.order)
     order: Order = cursor.order if cursor else query.order or "desc"
-    page = Page(
-        limit=query.limit + 1,
-        order=order,
-        created_gt=query.created_at_gt,
-        created_gte=query.created_at_gte,
-        created_lt=query.created_at_lt,
-        created_lte=query.created_at_lte,
-        include_archived=query.include_archived,
-    )
+    page = query.to_page(limit=query.limit + 1, order=order)
     if cursor:
         page = replace(page, before=cursor.position) if cursor.backwards else replace(page, after=cursor.position)
-    session_filter = SessionFilter(
-        agent_id=query.agent_id,
-        agent_version=query.agent_version if query.agent_id else None,
-        statuses=[SessionStatus(status) for status in query.statuses],
-        parent_id=query.parent_id,
-        group_id=query.group_id,
-        deployment_id=query.deployment_id,
-    )
-    rows = await get_services(request).reads.sessions(principal, page, session_filter)
+    services = get_services(request)
+    session_filter = query.to_filter(default_harness=services.default_harness)
+    rows = await services.reads.sessions(principal, page, session_filter)
     page_rows, page_cursors = pagination.cut_page(
         "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
     )
+    pinned = await get_services(request).reads.find_pinned_sessions(principal, [row.id for row in page_rows])
     return json_response(
         {
-            "data": [sessions.serialize_session(row) for row in page_rows],
+            "data": [{**sessions.serialize_session(row), "is_pinned": row.id in pinned} for row in page_rows],
             "next_page": page_cursors.next_page,
             "prev_page": page_cursors.prev_page,
         }
     )
+
+
+@router.get(
+    "/counts", response_model=response_models.SessionCounts, openapi_extra=describe_request(query=SessionParameters)
+)
+async def count_sessions(request: Request, principal: Caller) -> Response:
+    """Returns the number of sessions in each state, with the filters of the list."""
+    query = read_query(request, SessionParameters)
+    services = get_services(request)
+    session_filter = query.to_filter(default_harness=services.default_harness)
+    counts = await services.reads.count_sessions(principal, query.to_page(limit=0), session_filter)
+    return json_response(sessions.serialize_session_counts(counts))
 
 
 @router.get("/{session_id}", response_model=response_models.Session)
@@ -205,6 +228,38 @@ async def update_session(request: Request, session_id: str, principal: Caller) -
 
     affects_rules = bool({"agent", "permissions", "visibility", "team_id", "owner_id"} & body.model_fields_set)
     return await execute_change(request, principal, raw, work, audit_action="session.update" if affects_rules else None)
+
+
+@router.put("/{session_id}/pin", response_model=response_models.SessionPin)
+async def pin_session(request: Request, session_id: str, principal: Caller) -> Response:
+    """Pins a session for the caller. Repeating it has no effect."""
+    raw = await read_empty_body(request)
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        await unit.pin_session(principal, session_id)
+        return _serialize_pin(session_id, is_pinned=True), _announce_pin(principal, session_id)
+
+    return await execute_change(request, principal, raw, work)
+
+
+@router.delete("/{session_id}/pin", response_model=response_models.SessionPin)
+async def unpin_session(request: Request, session_id: str, principal: Caller) -> Response:
+    """Unpins a session for the caller. Repeating it has no effect."""
+    raw = await read_empty_body(request)
+
+    async def work(unit: UnitOfWork) -> ChangeResult:
+        await unit.unpin_session(principal, session_id)
+        return _serialize_pin(session_id, is_pinned=False), _announce_pin(principal, session_id)
+
+    return await execute_change(request, principal, raw, work)
+
+
+def _serialize_pin(session_id: str, *, is_pinned: bool) -> JsonObject:
+    return {"type": "session_pin", "session_id": session_id, "is_pinned": is_pinned}
+
+
+def _announce_pin(principal: Principal, session_id: str) -> AcceptedInputs:
+    return AcceptedInputs(organisation=principal.organisation, session_id=session_id, changes_feed=True)
 
 
 @router.post(

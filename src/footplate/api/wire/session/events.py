@@ -22,7 +22,8 @@ MAX_EVENTS: Final = 1000
 MAX_INITIAL_EVENTS: Final = 50
 _CHANGE_TYPE: Final = (
     r"^(session\.(created|updated|deleted|error|status_[a-z]+)|agent\.(tool_use|mcp_tool_use|custom_tool_use)"
-    r"|user\.tool_confirmation|(step|question|batch|deployment|deployment_run)\.[a-z_.]+)$"
+    r"|user\.tool_confirmation|(step|question|batch|deployment|deployment_run)\.[a-z_.]+"
+    r"|(inbox|session_comment|session_template|session_pin)\.changed)$"
 )
 """The event types of the feed (`domain/sessions/feed.py`)."""
 
@@ -78,6 +79,7 @@ StepEventType = Literal[
     "step.ended",
     "step.playback",
 ]
+SetupEventType = Literal["project.setup_started", "project.setup_ended"]
 
 
 class UserMessage(Body):
@@ -200,7 +202,7 @@ class ListEvents(Parameters):
     order: Literal["asc", "desc"] | None = None
     page: Text | None = None
     types: Annotated[
-        list[Literal[EventType, StepEventType]],
+        list[Literal[EventType, StepEventType, SetupEventType]],
         Field(alias="types[]", default_factory=list, description="`step.*` only with `extensions=true`."),
     ]
     created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
@@ -215,7 +217,7 @@ class ListEvents(Parameters):
             raise InvalidRequest(
                 "types[]: a type of the reference API, unless the list includes the types of Footplate",
                 field="types[]",
-                help_text="Add `extensions=true`, or leave out the types that start with `step.`.",
+                help_text="Add `extensions=true`, or leave out the types that start with `step.` or `project.`.",
             )
 
 

@@ -1,6 +1,6 @@
 """Wire models of sessions: create and update requests, list filters, and the response."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -43,9 +43,12 @@ from footplate.domain.agents.agents_and_config import fill_default_policies, kee
 from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.agents.mcp_servers import SERVER_TOOLSETS
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.pagination import Order, Page
+from footplate.domain.ports.api import SessionFilter
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Usage
-from footplate.domain.sessions.turns import Session, TotalUsage
+from footplate.domain.sessions.turns import Session, SessionState, SessionStatus, TotalUsage
+from footplate.domain.text.search_tokens import parse_search
 
 _MICRO_PER_CENT: Final = 10_000
 
@@ -156,10 +159,9 @@ def _update_agent_copy(agent: JsonObject, update: SessionAgentUpdate) -> JsonObj
     return changed
 
 
-class ListSessions(Parameters):
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
-    order: Literal["asc", "desc"] | None = None
-    page: Text | None = None
+class SessionParameters(Parameters):
+    """Filters of sessions."""
+
     agent_id: Text | None = None
     agent_version: Version | None = None
     statuses: Annotated[list[Status], Field(alias="statuses[]", default_factory=list)]
@@ -171,7 +173,73 @@ class ListSessions(Parameters):
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
     deployment_id: Annotated[Text | None, Field(description="Only the sessions of this deployment's runs.")] = None
+    pinned: Annotated[bool | None, Field(description="Only the sessions that you have pinned, or the others.")] = None
+    states: Annotated[
+        list[SessionState],
+        Field(alias="state[]", default_factory=list, description="Only sessions in this state. May be repeated."),
+    ]
+    project_id: Annotated[Text | None, Field(description="Only sessions that work on this project.")] = None
+    owner_id: Annotated[Text | None, Field(description="Only sessions of this member.")] = None
+    harness: Annotated[Text | None, Field(description="Only sessions whose agent runs on this harness.")] = None
+    stuck: Annotated[
+        bool,
+        Field(
+            description="Only sessions that have work and do not move: they are stalled, or have waited for a worker "
+            "for more than a minute. `activity.message` says why."
+        ),
+    ] = False
+    q: Annotated[
+        Text | None,
+        StringConstraints(max_length=500),
+        Field(
+            description="Only sessions whose title, messages or paths of written files contain all these words. "
+            'Words in `"` must be complete and in one place; of others, the beginning is enough.'
+        ),
+    ] = None
     memory_store_id: Unsupported = None
+
+    def to_filter(self, *, default_harness: str | None) -> SessionFilter:
+        return SessionFilter(
+            agent_id=self.agent_id,
+            agent_version=self.agent_version if self.agent_id else None,
+            statuses=[SessionStatus(status) for status in self.statuses],
+            parent_id=self.parent_id,
+            group_id=self.group_id,
+            deployment_id=self.deployment_id,
+            is_pinned=self.pinned,
+            states=self.states,
+            project_id=self.project_id,
+            owner_id=self.owner_id,
+            harness=self.harness,
+            is_stuck=self.stuck,
+            terms=None if self.q is None else parse_search(self.q),
+            is_default_harness=self.harness is not None and self.harness == default_harness,
+        )
+
+    def to_page(self, *, limit: int, order: Order = "desc") -> Page:
+        return Page(
+            limit=limit,
+            order=order,
+            created_gt=self.created_at_gt,
+            created_gte=self.created_at_gte,
+            created_lt=self.created_at_lt,
+            created_lte=self.created_at_lte,
+            include_archived=self.include_archived,
+        )
+
+
+class ListSessions(SessionParameters):
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    order: Literal["asc", "desc"] | None = None
+    page: Text | None = None
+
+
+def serialize_session_counts(counts: Mapping[SessionState, int]) -> JsonObject:
+    return {
+        "type": "session_counts",
+        "total": sum(counts.values()),
+        "states": {state.value: counts[state] for state in SessionState},
+    }
 
 
 def serialize_session(session: Session) -> JsonObject:
@@ -182,7 +250,13 @@ def serialize_session(session: Session) -> JsonObject:
         "environment_id": session.environment_id,
         "backend": session.backend,
         "status": session.status.value,
-        "activity": {"state": session.activity.state.value, "reason": session.activity.reason},
+        "state": session.state.value,
+        "activity": {
+            "state": session.activity.state.value,
+            "reason": session.activity.reason,
+            "message": session.activity_message,
+            "since": optional_timestamp(session.activity_since),
+        },
         "title": session.title,
         "metadata": {**session.metadata},
         "context": session.context,
@@ -201,6 +275,7 @@ def serialize_session(session: Session) -> JsonObject:
         "mode": session.mode.value,
         "forked_from": asdict(session.forked_from) if session.forked_from else None,
         "project_ids": [*session.project_ids],
+        "projects": [{"id": each, "name": session.project_names.get(each)} for each in session.project_ids],
         "workspace_id": session.workspace_id,
         "bases": {**session.bases},
         "permissions": shown_rules(session.permissions),

@@ -1,14 +1,15 @@
-"""Implements `footplate policy explain`: evaluates a shell command against rules from files, and shows the decision on
-each part of the command.
+"""Implements `footplate policy explain`: evaluates a shell command against rules from files or of the server, and
+shows the decision on each part of the command.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import typer
 from rich.table import Table
 
+from footplate.cli.connection import run_with_client
 from footplate.cli.json_output_models import ErrorAnswer, ErrorDetail, ExplainedPart, Explanation
 from footplate.cli.render import terminal_io
 from footplate.cli.render.terminal_io import quote
@@ -32,10 +33,37 @@ def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_j
         raise typer.Exit(terminal_io.Exit.FAILED) from None
     path_context = PathContext(root=str(directory.resolve()), home=str(Path.home()), links=LocalLinkResolver())
     verdict = explain_command(Policy(rules), command, path_context)
+    _print_explanation(_to_json_model(verdict, len(rules), notes), as_json=as_json)
+
+
+def explain_on_server(command: str, scope: Mapping[str, str | None], *, as_json: bool, profile: str | None) -> None:
+    found = run_with_client(
+        lambda client, _: client.policies.explain("bash", {"command": command}, **scope),
+        profile=profile,
+        as_json=as_json,
+    )
+    notes = []
+    if found.hook is not None:
+        notes.append(f"The hook {found.hook} would also run, and can change the decision.")
+    if found.depends_on_links:
+        notes.append("Symbolic links in the working tree can change the decision.")
+    explanation = Explanation(
+        outcome=found.outcome,
+        rule=found.rule,
+        layer=found.layer,
+        reason=found.reason,
+        parts=[ExplainedPart.model_validate(part.wire()) for part in found.parts],
+        rules=sum(len(layer.deny) + len(layer.ask) + len(layer.allow) for layer in found.layers),
+        notes=notes,
+    )
+    _print_explanation(explanation, as_json=as_json)
+
+
+def _print_explanation(explanation: Explanation, *, as_json: bool) -> None:
     if as_json:
-        terminal_io.print_json(_to_json_model(verdict, len(rules), notes).model_dump(mode="json"))
+        terminal_io.print_json(explanation.model_dump(mode="json"))
     else:
-        _print_verdict(verdict, len(rules), notes)
+        _print_verdict(explanation)
 
 
 def _load_rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[LayeredRule], list[str]]:
@@ -80,25 +108,24 @@ def _to_json_model(verdict: CommandExplanation, rules: int, notes: Sequence[str]
     )
 
 
-def _print_verdict(verdict: CommandExplanation, rules: int, notes: Sequence[str]) -> None:
+def _print_verdict(explanation: Explanation) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "Part", "Why"):
         table.add_column(heading, overflow="fold")
-    for part in verdict.parts:
+    for part in explanation.parts:
         text = quote(part.text if part.kind != "unclear" else "(not understood)")
-        for inner in part.nested_commands:
+        for inner in part.runs:
             text += f"\n[dim]runs {quote(inner)}[/]"
-        table.add_row(colour_outcome(part.decision.outcome.value), text, quote(part.decision.reason))
+        table.add_row(colour_outcome(part.outcome), text, quote(part.reason))
     console = terminal_io.out()
     terminal_io.print_table(table)
-    decision = verdict.decision
     by = ""
-    if decision.rule and decision.layer is not None:
-        by = f" by {quote(f'{decision.rule} ({decision.layer.label})')}"
-    console.print(f"\n{colour_outcome(decision.outcome.value)}{by}: {quote(decision.reason)}")
-    for note in notes:
+    if explanation.rule and explanation.layer is not None:
+        by = f" by {quote(f'{explanation.rule} ({explanation.layer})')}"
+    console.print(f"\n{colour_outcome(explanation.outcome)}{by}: {quote(explanation.reason)}")
+    for note in explanation.notes:
         terminal_io.err().print(f"[dim]{quote(note)}[/]")
-    if not rules:
+    if not explanation.rules:
         terminal_io.err().print("[dim]No rules were found. Pass a file with --rules.[/]")
 
 

@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0057"
-down_revision = "0047"
+down_revision = "0055"
 
 
 def upgrade() -> None:

@@ -1,0 +1,47 @@
+// The keys of the query cache, and which of them a change in the feed makes outdated.
+import type { QueryKey } from "@tanstack/react-query";
+
+export const keys = {
+  me: ["me"],
+  signInMethods: ["sign-in-methods"],
+  sessions: ["sessions"],
+  session: (id: string) => ["session", id],
+  inbox: ["inbox"],
+  approvals: ["approvals"],
+  questions: ["questions"],
+  projects: ["projects"],
+  agents: ["agents"],
+  deployments: ["deployments"],
+  batches: ["batches"],
+  templates: ["session-templates"],
+  usage: ["usage"],
+} as const satisfies Record<string, QueryKey | ((id: string) => QueryKey)>;
+
+export interface FeedChange {
+  type: string;
+  session_id?: string | null;
+  deployment_id?: string | null;
+}
+
+const APPROVAL_TYPES = new Set(["agent.tool_use", "agent.mcp_tool_use", "user.tool_confirmation"]);
+
+export function keysOutdatedBy(change: FeedChange): QueryKey[] {
+  const found: QueryKey[] = [];
+  if (change.session_id !== undefined && change.session_id !== null) {
+    found.push(keys.session(change.session_id), keys.sessions);
+  }
+  if (change.type.startsWith("inbox")) {
+    found.push(keys.inbox);
+  } else if (APPROVAL_TYPES.has(change.type)) {
+    found.push(keys.approvals, keys.inbox);
+  } else if (change.type.startsWith("question.")) {
+    found.push(keys.questions, keys.inbox);
+  } else if (change.type === "session.error" || change.type.startsWith("session.status_")) {
+    found.push(keys.inbox);
+  } else if (change.type.startsWith("deployment")) {
+    found.push(keys.deployments);
+  } else if (change.type.startsWith("batch.")) {
+    found.push(keys.batches);
+  }
+  return found;
+}

@@ -1,0 +1,48 @@
+// An error: what happened, why, what to do, and an id to copy.
+import { CircleAlert } from "lucide-react";
+
+import { ApiError } from "../../api/errors";
+import { cn } from "../classes";
+import { SafeText } from "../text/text";
+import { Button } from "./button";
+import { CopyButton } from "./copy";
+
+interface ErrorPanelProps {
+  error: unknown;
+  /** What was not possible, such as "The sessions could not be loaded". */
+  title?: string;
+  onRetry?: () => void;
+  className?: string;
+}
+
+export function ErrorPanel({ error, title, onRetry, className }: ErrorPanelProps) {
+  const message = error instanceof Error ? error.message : String(error);
+  const help = error instanceof ApiError ? error.help : null;
+  const requestId = error instanceof ApiError ? error.requestId : null;
+  return (
+    <div role="alert" className={cn("flex gap-3 rounded-md border border-failed/40 bg-failed-soft p-3", className)}>
+      <CircleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-failed" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{title ?? (error instanceof ApiError ? error.title : "Something went wrong")}</p>
+        <p className="break-words">
+          <SafeText>{message}</SafeText>
+        </p>
+        {help !== null && (
+          <p className="break-words text-muted">
+            <SafeText>{help}</SafeText>
+          </p>
+        )}
+        {(requestId !== null || onRetry !== undefined) && (
+          <div className="mt-2 flex flex-wrap items-center gap-2">
+            {onRetry !== undefined && (
+              <Button size="sm" onClick={onRetry}>
+                Try again
+              </Button>
+            )}
+            {requestId !== null && <CopyButton text={requestId} label="the request ID" showText />}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}

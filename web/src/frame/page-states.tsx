@@ -1,0 +1,42 @@
+// What the router shows while a page loads, when it fails, and when there is none.
+import { type ErrorComponentProps, Link, useRouter } from "@tanstack/react-router";
+
+import { buttonStyle } from "../design/components/button";
+import { EmptyState } from "../design/components/empty-state";
+import { ErrorPanel } from "../design/components/error-panel";
+import { SkeletonRows } from "../design/components/skeleton";
+
+export function PagePending() {
+  return <SkeletonRows />;
+}
+
+export function PageError({ error, reset }: ErrorComponentProps) {
+  const router = useRouter();
+  return (
+    <div className="p-4">
+      <ErrorPanel
+        error={error}
+        title="The page could not be shown"
+        onRetry={() => {
+          reset();
+          void router.invalidate();
+        }}
+      />
+    </div>
+  );
+}
+
+export function PageNotFound() {
+  return (
+    <EmptyState
+      title="There is no page at this address"
+      action={
+        <Link to="/sessions" className={buttonStyle({ variant: "secondary" })}>
+          Open the sessions
+        </Link>
+      }
+    >
+      The link may be old or incomplete.
+    </EmptyState>
+  );
+}
