@@ -66,4 +66,4 @@ def test_what_writes_needs_more_than_viewing(api: Api) -> None:
         if "post" in methods and Permission.VIEW in required_permissions("POST", path)
     }
     own = {"/v1/browser_sessions/one_time_codes", "/v1/device_authorizations/{user_code}"}
-    assert reading == {"/v1/policies/import", "/v1/policies/replay"} | own
+    assert reading == {"/v1/policies/import", "/v1/policies/replay", "/v1/policies/explain"} | own
