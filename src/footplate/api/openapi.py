@@ -56,11 +56,11 @@ def describe_request(
         if description is not None:
             operation["requestBody"]["description"] = description
     if query is not None:
-        schema = query.model_json_schema()
-        definitions = schema.get("$defs", {})
+        document = query.model_json_schema()
+        definitions = document.get("$defs", {})
         operation["parameters"] = [
             {"name": name, "in": "query", "required": False, "schema": _inline_references(parameter, definitions)}
-            for name, parameter in schema["properties"].items()
+            for name, parameter in document["properties"].items()
         ]
     if not needs_key:
         operation.update(NO_AUTHENTICATION)
