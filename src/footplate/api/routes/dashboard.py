@@ -87,6 +87,7 @@ def create_dashboard_route(directory: Path = DIRECTORY) -> DashboardRoute:
             content, encoding = found
             return _create_file_response(name, content, encoding)
         if not _is_navigation(request, name):
+            del request.scope["route"]  # metrics count it like any other unknown path
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return await asyncio.to_thread(_create_page, directory)
 
