@@ -22,6 +22,8 @@ export default defineConfig([
       ],
       "@typescript-eslint/consistent-type-definitions": ["error", "interface"],
       "@typescript-eslint/consistent-type-imports": "error",
+      // Taking fields out of an object names them.
+      "@typescript-eslint/no-unused-vars": ["error", { ignoreRestSiblings: true }],
       "no-restricted-properties": [
         "error",
         { property: "dangerouslySetInnerHTML", message: "Content of models and users is never HTML." },

@@ -1,9 +1,10 @@
 // Session: the conversation, what changed, and the tools to steer.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
+import { type ComponentType, lazy, Suspense } from "react";
 
 import { sessionQuery } from "@/api/queries/sessions";
-import { describeActivity, sessionState } from "@/api/session-state";
+import { describeActivity, type Session, sessionState } from "@/api/session-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { State } from "@/design/components/state";
@@ -24,6 +25,17 @@ const TITLES: Record<SessionTab, string> = {
   steps: "Steps",
   children: "Children",
   forks: "Forks",
+};
+
+/** Each tab is loaded when it is first opened. */
+const TABS: Record<SessionTab, ComponentType<{ session: Session }>> = {
+  conversation: lazy(() => import("./conversation/tab")),
+  changes: lazy(() => import("./changes/tab")),
+  files: lazy(() => import("./files/tab")),
+  terminal: lazy(() => import("./terminal/tab")),
+  steps: lazy(() => import("./steps/tab")),
+  children: lazy(() => import("./children/tab")),
+  forks: lazy(() => import("./forks/tab")),
 };
 
 export default function SessionPage() {
@@ -68,11 +80,16 @@ export default function SessionPage() {
             </Tab>
           ))}
         </TabList>
-        {SESSION_TABS.map((one) => (
-          <TabPanel key={one} value={one} className="p-4 text-muted">
-            {TITLES[one]}
-          </TabPanel>
-        ))}
+        {SESSION_TABS.map((one) => {
+          const Content = TABS[one];
+          return (
+            <TabPanel key={one} value={one} className="flex min-h-0 flex-1 flex-col">
+              <Suspense fallback={<SkeletonRows />}>
+                <Content session={session} />
+              </Suspense>
+            </TabPanel>
+          );
+        })}
       </Tabs>
     </>
   );

@@ -1,0 +1,6 @@
+// Forks of a session.
+import type { Session } from "@/api/session-state";
+
+export default function ForksTab({ session }: { session: Session }) {
+  return <p className="p-4 text-muted">{session.id}</p>;
+}

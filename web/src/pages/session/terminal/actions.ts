@@ -1,0 +1,4 @@
+// The actions of this tab. Each needs a browser test.
+import { defineActions } from "@/actions/registry";
+
+export const terminalActions = defineActions([]);
