@@ -12,6 +12,8 @@ export interface SessionEvent {
 export interface SessionFrame {
   /** The position in the session's log. Previews have that of the last event before them. */
   position: number;
+  /** How many characters of the preview the client has with this frame. Null: not a preview. */
+  offset: number | null;
   kind: "event" | "preview_start" | "preview_delta";
   data: SessionEvent;
 }
@@ -31,6 +33,11 @@ export function parsePosition(id: string): number {
   return Number.parseInt(id, 10);
 }
 
+function parseOffset(id: string | null): number | null {
+  const offset = id?.split(".")[2];
+  return offset === undefined ? null : Number.parseInt(offset, 10);
+}
+
 /** Turns frames into those of a session, and drops events that were delivered before. */
 export function createFrameFilter(after: number, onFrame: (frame: SessionFrame) => void): (frame: Frame) => void {
   let delivered = after;
@@ -43,7 +50,7 @@ export function createFrameFilter(after: number, onFrame: (frame: SessionFrame) 
       }
       delivered = position;
     }
-    onFrame({ position, kind, data: frame.data as SessionEvent });
+    onFrame({ position, offset: parseOffset(frame.id), kind, data: frame.data as SessionEvent });
   };
 }
 

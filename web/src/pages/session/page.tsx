@@ -1,19 +1,23 @@
 // Session: the conversation, what changed, and the tools to steer.
-import { useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { type ComponentType, lazy, Suspense, useState } from "react";
 
+import { useActions } from "@/actions/use-actions";
+import { ApiError } from "@/api/errors";
 import { sessionQuery } from "@/api/queries/sessions";
-import { describeActivity, type Session, sessionState } from "@/api/session-state";
+import type { Session } from "@/api/session-state";
+import { buttonStyle } from "@/design/components/button";
+import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
-import { State } from "@/design/components/state";
 import { Tab, TabList, TabPanel, Tabs } from "@/design/components/tabs";
-import { Time } from "@/design/components/time";
-import { formatMoney, formatTokens } from "@/design/format";
 import { usePageTitle } from "@/frame/page-title";
 
+import { SessionHeader } from "./header";
 import { SESSION_TABS, type SessionTab } from "./search";
+import { createSessionChanges } from "./session-changes";
+import { SessionToolbar } from "./toolbar";
 
 const route = getRouteApi("/frame/sessions/$sessionId");
 
@@ -40,46 +44,83 @@ const TABS: Record<SessionTab, ComponentType<{ session: Session }>> = {
 
 export default function SessionPage() {
   const { sessionId } = route.useParams();
-  const { tab = "conversation" } = route.useSearch();
-  const navigate = route.useNavigate();
   const { data: session, error, isPending, refetch } = useQuery(sessionQuery(sessionId));
-  usePageTitle(session?.title ?? "Session");
+  usePageTitle(session?.title ?? (isPending ? "Session" : "Untitled session"));
   if (isPending) {
     return <SkeletonRows />;
   }
-  if (session === undefined) {
+  if (session !== undefined) {
+    return <OpenSession key={session.id} session={session} />;
+  }
+  if (error instanceof ApiError && error.status === 404) {
     return (
-      <div className="p-4">
-        <ErrorPanel title="The session could not be loaded" error={error} onRetry={() => void refetch()} />
-      </div>
+      <EmptyState
+        title="This session does not exist"
+        action={
+          <Link to="/sessions" className={buttonStyle({ variant: "secondary" })}>
+            Open the sessions
+          </Link>
+        }
+      >
+        It was deleted, or you cannot see it. Its owner can share it with you.
+      </EmptyState>
     );
   }
-  const tokens = session.usage.input_tokens + session.usage.output_tokens;
+  return (
+    <div className="p-4">
+      <ErrorPanel title="The session could not be loaded" error={error} onRetry={() => void refetch()} />
+    </div>
+  );
+}
+
+function OpenSession({ session }: { session: Session }) {
+  const { tab = "conversation" } = route.useSearch();
+  const navigate = route.useNavigate();
+  const [isRenaming, setRenaming] = useState(false);
+  const changes = createSessionChanges(useQueryClient(), session);
+
+  function show(next: SessionTab): void {
+    void navigate({ search: (search) => ({ ...search, tab: next }), replace: true });
+  }
+  useActions(
+    Object.fromEntries(
+      SESSION_TABS.map((one) => [
+        `session.tab-${one}`,
+        () => {
+          show(one);
+        },
+      ]),
+    ),
+  );
+
   return (
     <>
-      <div className="flex flex-wrap items-center gap-x-4 gap-y-1 border-b px-4 py-2">
-        <State state={sessionState(session)} />
-        <span className="text-muted">{describeActivity(session.activity)}</span>
-        <span className="ml-auto flex gap-4 text-muted">
-          <span>{formatMoney(session.usage.cost_microusd)}</span>
-          <span>{formatTokens(tokens)} tokens</span>
-          <Time value={session.created_at} />
-        </span>
-      </div>
-      <Tabs
-        value={tab}
-        onValueChange={(value: SessionTab) => {
-          void navigate({ search: (search) => ({ ...search, tab: value }), replace: true });
+      <SessionHeader
+        session={session}
+        isRenaming={isRenaming}
+        onRename={(title) => {
+          setRenaming(false);
+          if (title !== null && title !== (session.title ?? "")) {
+            void changes.rename(title);
+          }
         }}
-        className="flex min-h-0 flex-1 flex-col"
-      >
-        <TabList label="Parts of the session">
-          {SESSION_TABS.map((one) => (
-            <Tab key={one} value={one}>
-              {TITLES[one]}
-            </Tab>
-          ))}
-        </TabList>
+      />
+      <Tabs value={tab} onValueChange={show} className="flex min-h-0 flex-1 flex-col">
+        <div className="flex items-center border-b">
+          <TabList label="Parts of the session" className="min-w-0 flex-1 border-b-0">
+            {SESSION_TABS.map((one) => (
+              <Tab key={one} value={one}>
+                {TITLES[one]}
+              </Tab>
+            ))}
+          </TabList>
+          <SessionToolbar
+            session={session}
+            onRename={() => {
+              setRenaming(true);
+            }}
+          />
+        </div>
         {SESSION_TABS.map((one) => {
           const Content = TABS[one];
           return (

@@ -1,0 +1,59 @@
+// A row of the list: marked when it is selected, with a link to it and a fork from it on hover.
+import { GitFork, Link as LinkIcon } from "lucide-react";
+import { memo } from "react";
+
+import { cn } from "@/design/classes";
+import { formatExactTime } from "@/design/format";
+
+import { lastEventOf, type LogItem } from "../log/items";
+import { useConversation } from "./context";
+import { ItemContent } from "./item-content";
+
+const ACTION =
+  "flex size-7 items-center justify-center rounded-sm text-muted hover:bg-hover hover:text-text [&_svg]:size-3.5";
+
+export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: LogItem; isSelected: boolean }) {
+  const { copyLink, fork, mayOperate } = useConversation();
+  const isWaiting = item.kind === "user" && item.isQueued;
+  return (
+    <div
+      data-event={item.event.id}
+      data-selected={isSelected || undefined}
+      aria-current={isSelected ? "true" : undefined}
+      className={cn(
+        "group/row relative -mx-3 rounded-md px-3",
+        isSelected && "bg-selected/60 shadow-[inset_2px_0_0_var(--accent)]",
+      )}
+    >
+      <ItemContent item={item} />
+      {!isWaiting && (
+        <div className="absolute top-0.5 right-0 z-10 hidden rounded-md border bg-raised p-px shadow-sm group-focus-within/row:has-[:focus-visible]:flex group-hover/row:flex md:right-auto md:left-full md:-ml-1 max-md:group-hover/row:hidden">
+          <button
+            type="button"
+            className={ACTION}
+            aria-label="Copy link to this event"
+            title={`Copy link${item.event.processed_at === null ? "" : ` · ${formatExactTime(new Date(item.event.processed_at))}`}`}
+            onClick={() => {
+              copyLink(item.event);
+            }}
+          >
+            <LinkIcon />
+          </button>
+          {mayOperate && (
+            <button
+              type="button"
+              className={ACTION}
+              aria-label="Fork here"
+              title="Fork here (F)"
+              onClick={() => {
+                fork(lastEventOf(item));
+              }}
+            >
+              <GitFork />
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+});
