@@ -28,7 +28,7 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
     <div className="flex flex-wrap items-center gap-x-3 gap-y-0.5 px-4 pt-2 text-sm md:min-h-9">
       <State state={sessionState(session)} className="text-base" />
       <span className={`min-w-0 truncate max-md:flex-1 ${isWaiting ? "text-waiting" : "text-muted"}`}>
-        {describeReason(session)}
+        <SafeText>{describeReason(session)}</SafeText>
         {activity.since !== null && (
           <>
             {" · "}
@@ -36,7 +36,7 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
           </>
         )}
       </span>
-      <span className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted max-md:order-last max-md:w-full">
+      <span className="flex min-w-0 items-center gap-x-3 text-muted max-md:order-last max-md:w-full">
         {session.projects.map((project) => (
           <span key={project.id} className="flex min-w-0 items-center gap-1">
             <FolderGit2 aria-hidden className="size-3.5 shrink-0" />
@@ -58,10 +58,10 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
         )}
         {session.archived_at !== null && <span className="rounded-sm bg-hover px-1.5">archived</span>}
       </span>
-      <span className="ml-auto flex shrink-0 gap-3 text-muted max-md:order-last max-md:ml-0">
+      <span className="ml-auto flex shrink-0 gap-3 text-muted">
         <span title="Cost of all turns">{formatMoney(session.usage.cost_microusd)}</span>
         <span title="Input and output of all turns">{formatTokens(tokens)} tokens</span>
-        <span title="Age">
+        <span title="Age" className="max-md:hidden">
           <Time value={session.created_at} short />
         </span>
       </span>
@@ -69,9 +69,17 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
   );
 }
 
-function describeReason(session: Session): string {
-  const words = session.activity.state === "completed" ? "" : describeActivity(session.activity);
-  return session.end?.reason == null ? words : `${words}: ${session.end.reason}`;
+/** What it does or why it does not move, unless the state says so already. */
+function describeReason({ activity, end }: Session): string {
+  if (activity.state === "completed") {
+    return "";
+  }
+  const hasOwnWords = ["running", "failed", "limit_reached", "timed_out"].includes(activity.state);
+  const words = hasOwnWords && activity.message !== null ? activity.message : describeActivity(activity);
+  if (words === activity.state) {
+    return "";
+  }
+  return end?.reason == null ? words : `${words}: ${end.reason}`;
 }
 
 function describeProject(session: Session, project: { id: string; name: string | null }): string {

@@ -46,6 +46,7 @@ export function SessionToolbar({ session, onRename }: { session: Session; onRena
   const canInterrupt = isOpen && MOVING.has(session.activity.state);
   const isPinned = pinned?.data.some((one) => one.id === session.id) ?? false;
   const hasProject = session.project_ids.length > 0;
+  const hasTranscript = session.agent.harness === "claude";
   const leave = (): Promise<void> => navigate({ to: "/sessions" });
 
   useActions({
@@ -56,7 +57,7 @@ export function SessionToolbar({ session, onRename }: { session: Session; onRena
       ? { "session.unpin": () => void changes.pin(false) }
       : { "session.pin": () => void changes.pin(true) }),
     "session.export-events": () => void exportEvents(session),
-    "session.export-transcript": () => void exportTranscript(session),
+    ...(hasTranscript ? { "session.export-transcript": () => void exportTranscript(session) } : {}),
     ...(hasProject ? { "session.export-bundle": () => void exportBundle(session) } : {}),
     ...(mayOperate
       ? {
@@ -160,9 +161,11 @@ export function SessionToolbar({ session, onRename }: { session: Session; onRena
           <MenuItem onClick={() => runAction("session.export-events")}>
             <Download aria-hidden /> Events
           </MenuItem>
-          <MenuItem onClick={() => runAction("session.export-transcript")}>
-            <Download aria-hidden /> Transcript
-          </MenuItem>
+          {hasTranscript && (
+            <MenuItem onClick={() => runAction("session.export-transcript")}>
+              <Download aria-hidden /> Transcript
+            </MenuItem>
+          )}
           {hasProject && (
             <MenuItem onClick={() => runAction("session.export-bundle")}>
               <Download aria-hidden /> Commits (git bundle)

@@ -51,26 +51,44 @@ export function ConversationList(props: Props) {
     paddingEnd: 8,
   });
 
+  function goToEnd(): void {
+    isSticky.current = true;
+    list.scrollToEnd();
+  }
+
   useImperativeHandle(handle, () => ({
     scrollTo: (key) => {
       const index = rows.findIndex((row) => row.key === key);
       if (index >= 0) {
+        isSticky.current = false;
         list.scrollToIndex(index, { align: "center" });
       }
     },
-    scrollToEnd: () => {
-      list.scrollToEnd();
-    },
+    scrollToEnd: goToEnd,
   }));
 
-  // Opens at the end.
-  const isEmpty = rows.length === 0;
+  // Opens at the end, and stays there while what is above it grows, unless the person scrolls away.
+  const content = useRef<HTMLDivElement>(null);
+  const isSticky = useRef(selected === null && markedTurn === null);
+  const lastTop = useRef(0);
   useEffect(() => {
-    if (!isEmpty && selected === null && markedTurn === null) {
-      list.scrollToEnd();
+    const box = scroller.current;
+    const inner = content.current;
+    if (box === null || inner === null) {
+      return undefined;
     }
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when there is something to show
-  }, [isEmpty]);
+    const stick = (): void => {
+      if (isSticky.current) {
+        box.scrollTop = box.scrollHeight;
+      }
+    };
+    const observer = new ResizeObserver(stick);
+    observer.observe(inner);
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+    };
+  }, []);
 
   const visible = list.getVirtualItems();
   const top = list.scrollOffset ?? 0;
@@ -105,6 +123,10 @@ export function ConversationList(props: Props) {
         onScroll={(event) => {
           const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
           const atEnd = scrollHeight - scrollTop - clientHeight <= AT_END;
+          if (atEnd || scrollTop < lastTop.current) {
+            isSticky.current = atEnd;
+          }
+          lastTop.current = scrollTop;
           setAtEnd(atEnd);
           if (atEnd) {
             setHasNew(false);
@@ -121,26 +143,28 @@ export function ConversationList(props: Props) {
           onHover(null);
         }}
       >
-        <div className="relative mx-auto max-w-[52rem]" style={{ height: list.getTotalSize() }}>
-          {visible.map(({ index, start, key }) => {
-            const row = rows[index];
-            return row === undefined ? null : (
-              <div
-                key={key}
-                ref={list.measureElement}
-                data-index={index}
-                data-key={row.key}
-                className="absolute inset-x-0 top-0"
-                style={{ transform: `translateY(${start}px)` }}
-              >
-                {row.kind === "turn" && <TurnHeader turn={row.turn} isMarked={row.turn.id === markedTurn} />}
-                {row.kind === "item" && <RowFrame item={row.item} isSelected={row.key === selected} />}
-                {row.kind === "preview" && <PreviewRow preview={row.preview} log={log} />}
-              </div>
-            );
-          })}
+        <div ref={content}>
+          <div className="relative mx-auto max-w-[52rem]" style={{ height: list.getTotalSize() }}>
+            {visible.map(({ index, start, key }) => {
+              const row = rows[index];
+              return row === undefined ? null : (
+                <div
+                  key={key}
+                  ref={list.measureElement}
+                  data-index={index}
+                  data-key={row.key}
+                  className="absolute inset-x-0 top-0"
+                  style={{ transform: `translateY(${start}px)` }}
+                >
+                  {row.kind === "turn" && <TurnHeader turn={row.turn} isMarked={row.turn.id === markedTurn} />}
+                  {row.kind === "item" && <RowFrame item={row.item} isSelected={row.key === selected} />}
+                  {row.kind === "preview" && <PreviewRow preview={row.preview} log={log} />}
+                </div>
+              );
+            })}
+          </div>
+          <div className="mx-auto max-w-[52rem] pb-2">{footer}</div>
         </div>
-        <div className="mx-auto max-w-[52rem] pb-2">{footer}</div>
       </div>
       {isLoadingOlder && (
         <p
@@ -154,9 +178,7 @@ export function ConversationList(props: Props) {
         <button
           type="button"
           className="absolute bottom-3 left-1/2 flex h-8 -translate-x-1/2 items-center gap-1.5 rounded-full border border-line-strong bg-raised px-3 text-sm shadow-popup hover:bg-hover max-md:h-10"
-          onClick={() => {
-            list.scrollToEnd();
-          }}
+          onClick={goToEnd}
         >
           <ArrowDown aria-hidden className="size-4" />
           {hasNew ? "New below" : "To the end"}

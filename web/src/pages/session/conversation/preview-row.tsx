@@ -8,6 +8,8 @@ import { Markdown } from "./markdown/markdown";
 
 /** What is shown of thinking while it streams. */
 const THINKING_SHOWN = 600;
+/** Of a block that is not complete, such as a very long listing. */
+const TAIL_SHOWN = 8_000;
 
 export function PreviewRow({ preview, log }: { preview: Preview; log: SessionLog }) {
   useSyncExternalStore(log.subscribeToPreviews, log.getPreviewVersion);
@@ -29,7 +31,9 @@ export function PreviewRow({ preview, log }: { preview: Preview; log: SessionLog
         </div>
       ))}
       {tail !== "" && (
-        <SafeText className="block break-words whitespace-pre-wrap [overflow-wrap:anywhere]">{tail}</SafeText>
+        <SafeText className="block break-words whitespace-pre-wrap [overflow-wrap:anywhere]">
+          {tail.slice(-TAIL_SHOWN)}
+        </SafeText>
       )}
     </div>
   );

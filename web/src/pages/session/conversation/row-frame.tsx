@@ -27,7 +27,7 @@ export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: Log
     >
       <ItemContent item={item} />
       {!isWaiting && (
-        <div className="absolute top-0.5 right-0 z-10 hidden rounded-md border bg-raised p-px shadow-sm group-focus-within/row:has-[:focus-visible]:flex group-hover/row:flex md:right-auto md:left-full md:-ml-1 max-md:group-hover/row:hidden">
+        <div className="absolute top-0.5 right-0 z-10 hidden rounded-md border bg-raised p-px shadow-sm group-focus-within/row:has-[:focus-visible]:flex group-hover/row:flex max-xl:-top-5 xl:right-auto xl:left-full xl:-ml-1 pointer-coarse:group-hover/row:hidden">
           <button
             type="button"
             className={ACTION}

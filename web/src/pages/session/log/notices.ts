@@ -21,7 +21,7 @@ export function describeNotice(event: LogEvent, events: readonly LogEvent[], ind
         ? quiet("Interrupted by a person")
         : quiet("A subagent was interrupted by a person");
     case "session.status_rescheduled":
-      return quiet("Waits for another attempt");
+      return events[index - 1]?.type === "session.error" ? null : quiet("Waits for another attempt");
     case "session.status_terminated":
       return quiet(`Session ended: ${textField(event, "outcome") ?? "completed"}`, textField(event, "reason"));
     case "agent.thread_context_compacted":

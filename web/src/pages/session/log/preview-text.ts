@@ -6,6 +6,9 @@ export class PreviewText {
   readonly blocks: string[] = [];
   #tail = "";
   #length = 0;
+  /** Where the first line of the tail that was not read yet begins. */
+  #lineStart = 0;
+  #fence: string | null = null;
 
   /** What is not a complete block yet. */
   get tail(): string {
@@ -26,29 +29,31 @@ export class PreviewText {
 
   /** Moves complete blocks out of the tail: up to a blank line that is not inside a code block. */
   #cut(): void {
-    let fence: string | null = null;
-    let cutAt = 0;
-    let lineStart = 0;
     let blockStart = 0;
-    for (let end = this.#tail.indexOf("\n"); end !== -1; end = this.#tail.indexOf("\n", lineStart)) {
-      const line = this.#tail.slice(lineStart, end);
+    for (let end = this.#nextEnd(); end !== -1; end = this.#nextEnd()) {
+      const line = this.#tail.slice(this.#lineStart, end);
+      const start = this.#lineStart;
+      this.#lineStart = end + 1;
       const mark = FENCE.exec(line)?.[1] ?? null;
-      lineStart = end + 1;
-      if (fence !== null) {
-        if (mark?.startsWith(fence) && line.trim() === mark) {
-          fence = null;
+      if (this.#fence !== null) {
+        if (mark?.startsWith(this.#fence) === true && line.trim() === mark) {
+          this.#fence = null;
         }
       } else if (mark !== null) {
-        fence = mark;
+        this.#fence = mark;
       } else if (line.trim() === "") {
-        const block = this.#tail.slice(blockStart, end);
+        const block = this.#tail.slice(blockStart, Math.max(blockStart, start - 1));
         if (block.trim() !== "") {
           this.blocks.push(block);
         }
-        blockStart = lineStart;
-        cutAt = lineStart;
+        blockStart = this.#lineStart;
       }
     }
-    this.#tail = this.#tail.slice(cutAt);
+    this.#tail = this.#tail.slice(blockStart);
+    this.#lineStart -= blockStart;
+  }
+
+  #nextEnd(): number {
+    return this.#tail.indexOf("\n", this.#lineStart);
   }
 }

@@ -39,7 +39,7 @@ export const Code = memo(function Code({ code, language }: { code: string; langu
         )}
       </pre>
       <span className="absolute top-1.5 right-1.5 flex items-center gap-1 rounded-sm bg-code text-xs text-muted opacity-0 transition-opacity group-focus-within/code:opacity-100 group-hover/code:opacity-100 pointer-coarse:opacity-100">
-        {language !== "" && <span className="max-w-32 truncate pl-1">{language}</span>}
+        {language !== "" && <span className="max-w-32 truncate pl-1 pointer-coarse:hidden">{language}</span>}
         <CopyButton text={code} label="the code" />
       </span>
     </div>
