@@ -1,7 +1,9 @@
 """The session page: its conversation as it streams, messages, the header, links to events, and hostile content."""
 
 import asyncio
+import os
 import re
+import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from urllib.parse import urlparse
 
 import pytest
 from bench.support.browser.dashboard_window import PATIENCE_MS, PHONE, DashboardWindow, Workplace
-from bench.support.clients import Client
+from bench.support.clients import TOOLSET, Client
 from bench.support.retries.balancer import Balancer
 from playwright.async_api import Download, Locator, Page, Route, expect
 
@@ -362,6 +364,30 @@ async def test_a_link_to_an_event_far_back_loads_the_log_up_to_it(workplace: Wor
     await expect(conversation(page).locator("[data-selected]")).to_contain_text("Answer 0.")
     await page.goto(f"{window.base_url}/sessions/{session_id}?event=sevt_01m7rs9jcqejp34gsarbw348pn")
     await expect(page.get_by_text("The event of this link is not in this session.")).to_be_visible()
+
+
+async def test_a_subagent_is_a_nested_thread_that_opens(workplace: Workplace) -> None:
+    client, model = workplace.client, workplace.cluster.model
+    body = {"harness": "native", "permissions": {"allow": ["Bash(*)"]}}
+    reviewer = await client.agent(name="reviewer", tools=[TOOLSET], extra_body=body)
+    lead = await client.agent(
+        name="lead", tools=[TOOLSET], multiagent={"type": "coordinator", "agents": [reviewer]}, extra_body=body
+    )
+    helper, main = (f"browser-{secrets.token_hex(6)}" for _ in range(2))
+    await model.install(helper, replies([bash("echo inside")], [text("The mean fails for an empty list.")]))
+    task = {"description": "Review", "prompt": f"Review it [[script:{helper}]]", "subagent_type": "reviewer"}
+    await model.install(main, replies([tool("Agent", task)], [text("The reviewer found one problem.")]))
+    session_id = await client.session(lead, title="Delegate")
+    await client.send_text(session_id, f"Let a helper review it [[script:{main}]]")
+    page = await open_session(workplace, session_id)
+    await expect(conversation(page).get_by_text("The reviewer found one problem.")).to_be_visible()
+    thread = page.get_by_role("region", name="Subagent reviewer")
+    await expect(thread.get_by_text("done")).to_be_visible()
+    await thread.get_by_role("button", name="reviewer").click()
+    await expect(thread.get_by_text("The mean fails for an empty list.")).to_be_visible()
+    await expect(thread.get_by_role("button", name=re.compile("echo inside.*done"))).to_be_visible()
+    if shot := os.environ.get("SHOT"):
+        await page.screenshot(path=shot)
 
 
 async def test_calls_and_questions_are_decided_in_the_conversation(workplace: Workplace) -> None:

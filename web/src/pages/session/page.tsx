@@ -1,7 +1,7 @@
 // Session: the conversation, what changed, and the tools to steer.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense, useState } from "react";
+import { type ComponentType, lazy, Suspense, useEffect, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { ApiError } from "@/api/errors";
@@ -15,6 +15,7 @@ import { Tab, TabList, TabPanel, Tabs } from "@/design/components/tabs";
 import { usePageTitle } from "@/frame/page-title";
 
 import { SessionHeader } from "./header";
+import { sessionLog } from "./log/use-session-log";
 import { SESSION_TABS, type SessionTab } from "./search";
 import { createSessionChanges } from "./session-changes";
 import { SessionToolbar } from "./toolbar";
@@ -31,9 +32,11 @@ const TITLES: Record<SessionTab, string> = {
   forks: "Forks",
 };
 
-/** Each tab is loaded when it is first opened. */
+const loadConversation = import("./conversation/tab");
+
+/** Each tab is loaded when it is first opened; the conversation at once, while the session itself is being read. */
 const TABS: Record<SessionTab, ComponentType<{ session: Session }>> = {
-  conversation: lazy(() => import("./conversation/tab")),
+  conversation: lazy(() => loadConversation),
   changes: lazy(() => import("./changes/tab")),
   files: lazy(() => import("./files/tab")),
   terminal: lazy(() => import("./terminal/tab")),
@@ -44,7 +47,13 @@ const TABS: Record<SessionTab, ComponentType<{ session: Session }>> = {
 
 export default function SessionPage() {
   const { sessionId } = route.useParams();
+  const { tab = "conversation" } = route.useSearch();
   const { data: session, error, isPending, refetch } = useQuery(sessionQuery(sessionId));
+  useEffect(() => {
+    if (tab === "conversation") {
+      void sessionLog(sessionId).load();
+    }
+  }, [sessionId, tab]);
   usePageTitle(session?.title ?? (isPending ? "Session" : "Untitled session"));
   if (isPending) {
     return <SkeletonRows />;

@@ -7,13 +7,14 @@ import { SafeText } from "@/design/text/text";
 
 interface Props {
   session: Session;
-  isStreaming: boolean;
+  /** Whether the rows above show what it does: text that streams, or a call that runs. */
+  isShown: boolean;
   streamState: StreamState;
 }
 
 const AT_REST = new Set(["new", "completed", "failed", "interrupted", "limit_reached", "timed_out", "ended"]);
 
-export function ActivityLine({ session, isStreaming, streamState }: Props) {
+export function ActivityLine({ session, isShown, streamState }: Props) {
   const { activity } = session;
   if (streamState === "offline") {
     return (
@@ -22,7 +23,7 @@ export function ActivityLine({ session, isStreaming, streamState }: Props) {
       </p>
     );
   }
-  if (AT_REST.has(activity.state) || isStreaming) {
+  if (AT_REST.has(activity.state) || isShown) {
     return null;
   }
   const isRunning = activity.state === "running";
@@ -33,7 +34,7 @@ export function ActivityLine({ session, isStreaming, streamState }: Props) {
         aria-hidden
         className={cn("size-2 shrink-0 rounded-full", isRunning ? "animate-pulse-slow bg-running" : "bg-waiting")}
       />
-      <span className="min-w-0 truncate first-letter:uppercase">
+      <span className="min-w-0 truncate first-letter:capitalize">
         {isRunning && activity.message !== null ? <SafeText>{activity.message}</SafeText> : describeActivity(activity)}
       </span>
       {activity.since !== null && <Time value={activity.since} short className="shrink-0 text-muted" />}

@@ -175,7 +175,7 @@ export function Composer({ session, mayOperate }: { session: Session; mayOperate
                 className="max-md:h-11"
                 onClick={() => void send("steer")}
               >
-                Steer now
+                Steer<span className="max-md:sr-only">now</span>
               </Button>
             )}
             <div className="flex">

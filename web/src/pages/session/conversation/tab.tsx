@@ -145,6 +145,9 @@ function Conversation({ session }: { session: Session }) {
     };
   }, [log, wantedEvent, wantedTurn, turnPosition]);
 
+  const lastItem = items.findLast((item) => item.kind !== "user" || !item.isQueued);
+  const isCallRunning =
+    session.activity.state === "running" && lastItem?.kind === "tool" && lastItem.call.status === "running";
   const itemRows = rows.filter((row): row is Extract<Row, { kind: "item" }> => row.kind === "item");
   const selectedIndex = itemRows.findIndex((row) => row.key === selected?.key);
   const target = (): LogItem | undefined =>
@@ -261,7 +264,13 @@ function Conversation({ session }: { session: Session }) {
                 onHover={(key) => {
                   hovered.current = key;
                 }}
-                footer={<ActivityLine session={session} isStreaming={previews.length > 0} streamState={streamState} />}
+                footer={
+                  <ActivityLine
+                    session={session}
+                    isShown={previews.length > 0 || isCallRunning}
+                    streamState={streamState}
+                  />
+                }
               />
             )}
             <Composer session={session} mayOperate={mayOperate} />

@@ -85,6 +85,13 @@ describe("notices", () => {
   });
 });
 
+it("leaves out what waited in the queue when the session was forked", () => {
+  const message = { ...event("user.message", text("Later")), processed_at: null };
+  const fork = event("session.status_idle", { forked_from: { session_id: "parent" } });
+  const own = { ...event("user.message", text("Mine")), processed_at: null };
+  expect(buildItems([message, fork, own]).map((item) => item.key)).toEqual([fork.id, own.id]);
+});
+
 it("builds an item again only if something about it changed", () => {
   const cache: ItemCache = new Map();
   const use = event("agent.tool_use", { name: "bash", input: {} });

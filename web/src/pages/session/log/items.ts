@@ -65,13 +65,16 @@ export function buildItems(
 ): LogItem[] {
   const { results, decisions, threads } = indexEvents(events);
   const lastEnd = findLastEnd(events);
+  const forkPosition = findForkPosition(events);
   const items: LogItem[] = [];
   let requestStart: LogEvent | null = null;
   for (const [index, event] of events.entries()) {
     if (event.type === "span.model_request_start") {
       requestStart = event;
     }
-    const item = buildItem(event);
+    // A message that waited when the session was forked stays with the parent.
+    const staysBehind = event.processed_at === null && event.position < forkPosition;
+    const item = staysBehind ? null : buildItem(event);
     if (item !== null) {
       items.push(item);
     }
@@ -187,6 +190,11 @@ function findLastEnd(events: readonly LogEvent[]): number {
   return events.findLastIndex(
     (event) => IDLE_TYPES.has(event.type) && objectField(event, "stop_reason")?.["type"] !== "requires_action",
   );
+}
+
+/** The position of the event with which a fork begins. 0: not a fork. */
+function findForkPosition(events: readonly LogEvent[]): number {
+  return events.findLast((event) => objectField(event, "forked_from") !== null)?.position ?? 0;
 }
 
 function secondsBetween(start: LogEvent | null, end: LogEvent): number | null {
