@@ -1,21 +1,19 @@
 // Writes to the agent: a message that waits for its turn, or one that steers the running turn, with files.
-import { useQuery } from "@tanstack/react-query";
-import { ChevronDown, Paperclip, X } from "lucide-react";
+import { ChevronDown, Paperclip } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
 import { displayShortcut } from "@/actions/shortcuts";
 import { useActions } from "@/actions/use-actions";
-import { api, required } from "@/api/client";
-import { keys } from "@/api/keys";
 import type { Session } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Menu, MenuContent, MenuItem, MenuTrigger } from "@/design/components/menu";
 import { cn } from "@/design/classes";
-import { SafeText } from "@/design/text/text";
 
+import { AttachmentList } from "./attachment-list";
 import { refusalOf } from "./composer-state";
 import { loadDraft, saveDraft } from "./drafts";
+import { QueueState } from "./queue-state";
 import { newKey, sendMessage, type WhenBusy } from "./send";
 import { useAttachments } from "./use-attachments";
 
@@ -217,73 +215,4 @@ export function Composer({ session, mayOperate }: { session: Session; mayOperate
       </div>
     </section>
   );
-}
-
-function AttachmentList({ attachments }: { attachments: ReturnType<typeof useAttachments> }) {
-  if (attachments.all.length === 0) {
-    return null;
-  }
-  return (
-    <ul aria-label="Files to send" className="mb-2 flex flex-wrap gap-2">
-      {attachments.all.map((one) => (
-        <li
-          key={one.key}
-          className={cn(
-            "flex h-7 max-w-72 items-center gap-1.5 rounded-sm border pl-2 text-sm max-md:h-10",
-            one.error !== null && "border-failed text-failed",
-          )}
-        >
-          <SafeText className="truncate">{one.name}</SafeText>
-          <span className="shrink-0 text-muted" role="status">
-            {one.error ?? (one.file === null ? "uploading" : "")}
-          </span>
-          <button
-            type="button"
-            aria-label={`Remove ${one.name}`}
-            className="flex size-7 shrink-0 items-center justify-center rounded-sm hover:bg-hover"
-            onClick={() => {
-              attachments.remove(one.key);
-            }}
-          >
-            <X aria-hidden className="size-3.5" />
-          </button>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-/** How much is before a message that is sent now. */
-function QueueState({ session, isBusy }: { session: Session; isBusy: boolean }) {
-  const { data } = useQuery({
-    queryKey: [...keys.session(session.id), "steps", "pending-count"],
-    queryFn: async ({ signal }) =>
-      required(
-        await api.GET("/v1/sessions/{session_id}/steps", {
-          params: { path: { session_id: session.id }, query: { limit: 100, "states[]": ["pending"] } },
-          signal,
-        }),
-      ),
-  });
-  const waiting = data?.data.length ?? 0;
-  if (session.activity.state === "paused") {
-    return (
-      <span className="text-sm text-waiting" role="status">
-        Paused: {waiting > 0 ? `${count(waiting)} and your message wait` : "your message waits"} until you play it.
-      </span>
-    );
-  }
-  if (waiting === 0 && !isBusy) {
-    return null;
-  }
-  const ahead = waiting + (isBusy ? 1 : 0);
-  return (
-    <span className="truncate text-sm text-muted" role="status">
-      {count(ahead)} ahead
-    </span>
-  );
-}
-
-function count(steps: number): string {
-  return steps === 1 ? "1 step" : `${steps >= 100 ? "100 or more" : steps} steps`;
 }

@@ -1,7 +1,7 @@
 // The conversation of a session: turns, messages and tool calls as they happen, and a message to the agent.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { meQuery } from "@/api/queries/me";
@@ -24,6 +24,7 @@ import { ConversationSkeleton } from "./skeleton";
 import { outputOf } from "./output";
 import { buildRows, type Row } from "./rows";
 import { Timeline } from "./timeline";
+import { useDeepLink } from "./use-deep-link";
 
 const OutputPane = lazy(() => import("./output-pane"));
 const route = getRouteApi("/frame/sessions/$sessionId");
@@ -109,41 +110,16 @@ function Conversation({ session }: { session: Session }) {
     }
   }
 
-  // A link to an event or a turn: loads the log up to it, and shows it.
   const { event: wantedEvent, turn: wantedTurn } = search;
-  const knownTurn = wantedTurn === undefined ? undefined : turns.find((one) => one.id === wantedTurn);
-  const turnPosition = knownTurn?.firstPosition;
-  const show = useEffectEvent((key: string) => {
-    list.current?.scrollTo(key);
+  const { missing, follow } = useDeepLink({
+    event: wantedEvent,
+    turn: wantedTurn,
+    turns,
+    log,
+    onShow: (key) => {
+      list.current?.scrollTo(key);
+    },
   });
-  const [missing, setMissing] = useState<string | null>(null);
-  const shown = useRef<string | null>(null);
-  useEffect(() => {
-    const target = wantedEvent ?? (turnPosition === undefined ? undefined : wantedTurn);
-    if (target === undefined || shown.current === target) {
-      return;
-    }
-    let isCurrent = true;
-    const isReached = (): boolean =>
-      wantedEvent === undefined
-        ? (log.events.firstPosition ?? Number.POSITIVE_INFINITY) <= (turnPosition ?? 0)
-        : log.events.has(wantedEvent);
-    void log.loadUntil(isReached).then((isFound) => {
-      if (!isCurrent) {
-        return;
-      }
-      shown.current = target;
-      setMissing(isFound || wantedEvent === undefined ? null : wantedEvent);
-      const item = log.getSnapshot().items.find((one) => eventIdsOf(one).includes(target));
-      // After the rows of the pages were rendered.
-      requestAnimationFrame(() => {
-        show(item?.key ?? target);
-      });
-    });
-    return () => {
-      isCurrent = false;
-    };
-  }, [log, wantedEvent, wantedTurn, turnPosition]);
 
   const lastItem = items.findLast((item) => item.kind !== "user" || !item.isQueued);
   const isCallRunning =
@@ -158,7 +134,7 @@ function Conversation({ session }: { session: Session }) {
   function goToTurn(index: number): void {
     const turn = turns[index];
     if (turn !== undefined) {
-      shown.current = null;
+      follow();
       void navigate({ search: ({ event, ...before }) => ({ ...before, turn: turn.id }), replace: true });
     }
   }
