@@ -27,7 +27,9 @@ _PASSED: Final = re.compile(r"(?i)(HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDL
 _START_TIMEOUT: Final = 120.0
 _CREATE: Final = "python3 -m venv .venv"
 _ACTIVATE: Final = "source .venv/bin/activate"
-_COPIED: Final = ("src", "bench", "docs", "web", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE")
+_COPIED: Final = (
+    *("src", "bench", "docs", "web", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE"),
+)
 
 
 @dataclass(frozen=True, slots=True)
