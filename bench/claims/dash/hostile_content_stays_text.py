@@ -13,7 +13,7 @@ from typing import Any
 
 from playwright.async_api import Page, Request, async_playwright
 
-from bench.prove.figure import Figure, require
+from bench.prove.figure import Figure, require, time_limit
 from bench.support.browser.chromium import find_browser
 from bench.support.browser.dashboard_window import FLAGS, Workplace
 from bench.support.browser.hostile_content import TEXTS
@@ -28,7 +28,6 @@ _QUICK_STEP = 6
 _SETTLE_MS = 1000
 _RESPONSE_SECONDS = 2.0
 """Within which a page must respond after it has shown the content, on an idle machine."""
-_QUICK_RESPONSE_SECONDS = 20.0
 _MAX_NAME, _MAX_TITLE, _MAX_COMMAND, _MAX_MESSAGE = 200, 1900, 60_000, 100_000
 _MAX_FILE_NAME_BYTES = 200
 _PERMISSIONS = {"ask": ["Bash(echo *)"], "allow": ["Bash(*)", "Write"]}
@@ -38,7 +37,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     chosen = dict(list(TEXTS.items())[:: _QUICK_STEP if quick else 1])
     faults: list[str] = []
     cases = 0
-    limit = _QUICK_RESPONSE_SECONDS if quick else _RESPONSE_SECONDS
+    limit = time_limit(_RESPONSE_SECONDS, quick=quick)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(open_cluster())
         playwright = await stack.enter_async_context(async_playwright())
