@@ -72,6 +72,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     slowest: dict[str, float] = {}
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         agent = await client.agent(extra_body={"harness": "claude"})
+        limit = time_limit(_MAX_TURN_SECONDS, quick=quick)
         for name in _QUICK if quick else _CASES:
             case = _CASES[name]
             script = "case-" + "".join(letter for letter in name if letter.isalnum())
