@@ -113,11 +113,13 @@ async def test_a_message_is_in_the_other_window_within_a_second(workplace: Workp
 async def test_text_streams_and_becomes_markdown(workplace: Workplace) -> None:
     long = "\n\n".join(f"Paragraph {number} of the answer." for number in range(60))
     script = replies(
-        [thinking("I think about it."), text(f"{MARKDOWN}\n{long}\n\nThe end.", chunks=80, delay=0.05)],
-        [text("Done.")],
+        [text("Ready.")],
+        [thinking("I think about it."), text(f"{MARKDOWN}\n{long}\n\nThe end.", chunks=60, delay=0.1)],
     )
     session_id = await workplace.start_session(script, title="Stream")
     page = await open_session(workplace, session_id)
+    await expect(conversation(page).get_by_text("Ready.")).to_be_visible()
+    await workplace.client.send_text(session_id, "Report")
     preview = page.get_by_test_id("preview")
     await expect(preview).to_be_visible()
     await expect(preview.get_by_role("heading", name="Result")).to_be_visible()
@@ -524,7 +526,7 @@ async def test_a_viewer_reads_and_sees_why_nothing_can_be_changed(workplace: Wor
     created: Any = await workplace.client.sdk.post(
         "/v1/api_keys", body={"name": "viewer", "roles": ["viewer"]}, cast_to=dict[str, Any]
     )
-    page = await open_session(workplace, session_id, key=str(created["key"]))
+    page = await open_session(workplace, session_id, key=str(created["secret"]))
     await expect(conversation(page).get_by_text("First answer.")).to_be_visible()
     await expect(composer(page)).to_be_disabled()
     await expect(composer(page)).to_have_attribute("placeholder", re.compile("Your role does not permit"))

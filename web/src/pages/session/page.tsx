@@ -58,9 +58,6 @@ export default function SessionPage() {
   if (isPending) {
     return <SkeletonRows />;
   }
-  if (session !== undefined) {
-    return <OpenSession key={session.id} session={session} />;
-  }
   if (error instanceof ApiError && error.status === 404) {
     return (
       <EmptyState
@@ -74,6 +71,9 @@ export default function SessionPage() {
         It was deleted, or you cannot see it. Its owner can share it with you.
       </EmptyState>
     );
+  }
+  if (session !== undefined) {
+    return <OpenSession key={session.id} session={session} />;
   }
   return (
     <div className="p-4">

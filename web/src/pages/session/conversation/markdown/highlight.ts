@@ -58,13 +58,13 @@ const ALIASES: Record<string, string> = {
   yml: "yaml",
 };
 
-const THEMES = { light: "github-light-default", dark: "github-dark-default" } as const;
+const THEMES = { light: "github-light-high-contrast", dark: "github-dark-high-contrast" } as const;
 
 let starting: Promise<HighlighterCore> | null = null;
 
 function start(): Promise<HighlighterCore> {
   starting ??= createHighlighterCore({
-    themes: [import("shiki/themes/github-light-default.mjs"), import("shiki/themes/github-dark-default.mjs")],
+    themes: [import("shiki/themes/github-light-high-contrast.mjs"), import("shiki/themes/github-dark-high-contrast.mjs")],
     langs: [],
     engine: createJavaScriptRegexEngine({ forgiving: true }),
   });
