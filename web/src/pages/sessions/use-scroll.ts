@@ -1,0 +1,62 @@
+// The position of a scrolled list: it stays where it is when rows change, and follows the cursor.
+import { type RefObject, useLayoutEffect, useRef } from "react";
+
+import type { RowPages } from "./row-pages";
+
+/** Keeps the first visible row where it is when rows appear or disappear before it, and restores where the list was. */
+export function useAnchor(pages: RowPages, scroller: RefObject<HTMLDivElement | null>, height: number): void {
+  const anchor = useRef<{ id: string; offset: number } | null>(null);
+  const { rows } = pages.getSnapshot();
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null) {
+      return undefined;
+    }
+    if (pages.scrollTop > 0) {
+      element.scrollTop = pages.scrollTop;
+    }
+    function remember(): void {
+      const top = scroller.current?.scrollTop ?? 0;
+      pages.scrollTop = top;
+      const row = pages.getSnapshot().rows[Math.floor(top / height)];
+      anchor.current = top <= 0 || row === undefined ? null : { id: row.id, offset: top % height };
+    }
+    remember();
+    element.addEventListener("scroll", remember, { passive: true });
+    return () => {
+      element.removeEventListener("scroll", remember);
+    };
+  }, [pages, scroller, height]);
+  useLayoutEffect(() => {
+    const index = anchor.current === null ? -1 : pages.indexOf(anchor.current.id);
+    if (anchor.current === null || index < 0 || scroller.current === null) {
+      return;
+    }
+    const top = index * height + anchor.current.offset;
+    if (Math.abs(scroller.current.scrollTop - top) >= 1) {
+      scroller.current.scrollTop = top;
+    }
+  }, [rows, pages, scroller, height]);
+}
+
+export function useCursorInView(
+  scroller: RefObject<HTMLDivElement | null>,
+  index: number,
+  cursorId: string | null,
+  height: number,
+): void {
+  const shown = useRef<string | null>(cursorId);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    // Only when the cursor was moved, not when its row was.
+    if (element === null || index < 0 || shown.current === cursorId) {
+      return;
+    }
+    shown.current = cursorId;
+    if (index * height < element.scrollTop) {
+      element.scrollTop = index * height;
+    } else if ((index + 1) * height > element.scrollTop + element.clientHeight) {
+      element.scrollTop = (index + 1) * height - element.clientHeight;
+    }
+  }, [scroller, index, cursorId, height]);
+}
