@@ -102,7 +102,7 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
     <section
       ref={section}
       aria-label={`Sessions: ${state.replace("_", " ")}`}
-      className={cn("flex min-h-0 flex-1 flex-col border-r last:border-r-0", isPhone ? "min-w-full" : "min-w-52")}
+      className={cn("flex min-h-0 flex-1 flex-col border-r last:border-r-0", isPhone ? "min-w-full" : "min-w-48")}
     >
       {!isPhone && (
         <h2 className="flex h-9 shrink-0 items-center gap-2 border-b bg-surface px-3">
@@ -186,9 +186,7 @@ function Card({ row, top, isCursor, isSelected, onSelect }: CardProps) {
       </span>
       <Activity row={row} className="text-sm" />
       <span className="flex gap-2 text-sm text-muted">
-        <SafeText className="min-w-0 truncate">
-          {[row.projects, row.agent].filter((one) => one !== "").join(" · ")}
-        </SafeText>
+        <SafeText className="min-w-0 truncate">{row.projects === "" ? row.agent : row.projects}</SafeText>
         <span className="ml-auto shrink-0">{formatMoney(row.cost)}</span>
         <Time value={row.createdAt} short className="shrink-0" />
       </span>

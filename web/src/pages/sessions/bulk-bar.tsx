@@ -40,7 +40,7 @@ export function BulkBar({ rows, run, canOperate, onRun, onClear }: BarProps) {
       aria-label="Selected sessions"
       className="flex shrink-0 flex-wrap items-center gap-1 border-t bg-surface px-4 py-1.5"
     >
-      <p role="status" className="mr-2 font-medium">
+      <p role="status" className="mr-2 font-medium max-md:flex-1">
         {isBusy
           ? `${BULK_WORDS[run.kind].doing} ${run.done} of ${countSessions(run.total)}`
           : `${rows.length.toLocaleString()} selected`}
@@ -55,7 +55,7 @@ export function BulkBar({ rows, run, canOperate, onRun, onClear }: BarProps) {
             <Button
               key={kind}
               variant={isDangerous ? "danger" : "quiet"}
-              className="max-md:size-11 max-md:px-0"
+              className="max-md:order-last max-md:size-11 max-md:px-0"
               disabled={!isAllowed}
               title={isAllowed ? BULK_WORDS[kind].verb : NOT_PERMITTED}
               aria-label={BULK_WORDS[kind].verb}
@@ -69,10 +69,17 @@ export function BulkBar({ rows, run, canOperate, onRun, onClear }: BarProps) {
           );
         })}
       {!isBusy && (
-        <Button variant="quiet" size="icon" aria-label="Clear the selection" className="ml-auto" onClick={onClear}>
+        <Button
+          variant="quiet"
+          size="icon"
+          aria-label="Clear the selection"
+          className="ml-auto max-md:size-11"
+          onClick={onClear}
+        >
           <X />
         </Button>
       )}
+      {!isBusy && <span className="w-full md:hidden" />}
       {!canOperate && !isBusy && <p className="w-full text-sm text-muted">{NOT_PERMITTED}</p>}
     </div>
   );

@@ -16,7 +16,7 @@ export const PHONE_ROW_HEIGHT = 64;
 
 /** The columns of the header and of the rows. */
 export const COLUMNS =
-  "grid grid-cols-[16px_92px_minmax(0,5fr)_minmax(0,6fr)_96px_64px_48px] gap-x-3 xl:grid-cols-[16px_92px_minmax(0,5fr)_minmax(0,6fr)_112px_152px_56px_64px_48px]";
+  "grid grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_96px_64px_48px] gap-x-3 xl:grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_112px_152px_56px_64px_48px]";
 
 export function sessionPath(id: string): string {
   return `/sessions/${encodeURIComponent(id)}`;
@@ -79,9 +79,9 @@ function Cells({ row }: { row: Row }) {
       <Title row={row} />
       <Activity row={row} />
       <SafeText className="truncate text-muted">{row.projects}</SafeText>
-      <span className="truncate text-muted max-xl:hidden">
-        <SafeText>{row.agent}</SafeText>
-        {row.harness !== null && <span className="text-faint"> {row.harness}</span>}
+      <span className="flex gap-1.5 text-muted max-xl:hidden" title={row.agent}>
+        <SafeText className="truncate">{row.agent}</SafeText>
+        {row.harness !== null && <span className="shrink-0 text-faint">{row.harness}</span>}
       </span>
       <span className="text-right text-muted max-xl:hidden" title={`${row.tokens.toLocaleString()} tokens`}>
         {row.tokens === 0 ? "–" : formatTokens(row.tokens)}
@@ -120,9 +120,9 @@ export function Title({ row, className }: { row: Row; className?: string }) {
         data-session={row.id}
         tabIndex={-1}
         title={row.title}
-        className="min-w-0 truncate font-medium outline-none after:absolute after:inset-0"
+        className="min-w-0 font-medium outline-none after:absolute after:inset-0"
       >
-        <SafeText>{row.title}</SafeText>
+        <SafeText className="block truncate text-left">{row.title}</SafeText>
       </a>
       {row.isPinned && <Pin aria-label="pinned" className="size-3.5 shrink-0 fill-current text-faint" />}
     </span>
