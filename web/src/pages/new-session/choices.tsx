@@ -285,7 +285,7 @@ function Rules({ draft, errors, isDisabled, onChange }: Props) {
   return (
     <div className="col-span-full grid grid-cols-3 gap-3 max-md:grid-cols-1">
       {RULES.map(({ name, label, placeholder }) => (
-        <Field key={name} label={label} error={errors[name]} hint="One rule per line, in addition to the others">
+        <Field key={name} label={label} error={errors[name]} hint="One rule per line">
           {(control) => (
             <Textarea
               {...control}

@@ -24,7 +24,7 @@ function options(draft: Draft): string[] {
     ...(draft.agentId === null ? [] : ["--agent", draft.agentId]),
     ...(draft.environmentId === null ? [] : ["--environment", draft.environmentId]),
     ...(draft.backend === null ? [] : ["--backend", draft.backend]),
-    ...(draft.projectId === null ? ["--scratch"] : ["--project", draft.projectId]),
+    ...(draft.projectId === null || draft.projectId === "" ? ["--scratch"] : ["--project", draft.projectId]),
     ...(draft.title.trim() === "" ? [] : ["--title", draft.title.trim()]),
     ...(draft.visibility === "organisation" ? [] : ["--visibility", draft.visibility]),
     ...(draft.maxIterations === "" ? [] : ["--max-turns", draft.maxIterations]),

@@ -12,6 +12,7 @@ export interface Draft {
   prompt: string;
   attachments: readonly Attachment[];
   title: string;
+  /** Null: none. Empty: not chosen yet. */
   projectId: string | null;
   agentId: string | null;
   /** Null: the newest one. */
@@ -38,7 +39,7 @@ export const EMPTY_DRAFT: Draft = {
   prompt: "",
   attachments: [],
   title: "",
-  projectId: null,
+  projectId: "",
   agentId: null,
   agentVersion: null,
   environmentId: null,
@@ -121,7 +122,7 @@ function toSession(draft: Draft, agent: AgentDefaults): Record<string, unknown> 
     environment_id: draft.environmentId,
     ...(draft.backend === null ? {} : { backend: draft.backend }),
     ...(draft.title.trim() === "" ? {} : { title: draft.title.trim() }),
-    ...(draft.projectId === null ? {} : { project_ids: [draft.projectId] }),
+    ...(draft.projectId === null || draft.projectId === "" ? {} : { project_ids: [draft.projectId] }),
     ...(draft.mode === "interactive" ? {} : { mode: draft.mode }),
     ...(draft.visibility === "organisation" ? {} : { visibility: draft.visibility }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),

@@ -1,7 +1,7 @@
 // New session: one field for the task, and sensible choices beneath it.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { ChevronRight } from "lucide-react";
+import { ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useEffectEvent, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
@@ -82,7 +82,11 @@ function complete(draft: Draft, { agents, projects, environments }: Choices): Dr
     ...draft,
     agentId: has(agents, draft.agentId) ? draft.agentId : (agents[0]?.id ?? null),
     agentVersion: has(agents, draft.agentId) ? draft.agentVersion : null,
-    projectId: has(projects, draft.projectId) ? draft.projectId : null,
+    projectId: has(projects, draft.projectId)
+      ? draft.projectId
+      : draft.projectId === ""
+        ? (projects[0]?.id ?? null)
+        : null,
     environmentId: has(environments, draft.environmentId) ? draft.environmentId : (environments[0]?.id ?? null),
   };
 }
@@ -218,7 +222,10 @@ function Form({ owner, canOperate, ...choices }: Choices & { owner: string; canO
           }}
         />
         <Menu>
-          <MenuTrigger render={<Button variant="quiet" className="max-md:h-11" />}>Copy as …</MenuTrigger>
+          <MenuTrigger render={<Button variant="quiet" className="max-md:h-11" />}>
+            Copy as
+            <ChevronDown aria-hidden />
+          </MenuTrigger>
           <MenuContent>
             <MenuItem onClick={() => void copy("command")}>Command</MenuItem>
             <MenuItem onClick={() => void copy("python")}>Python</MenuItem>
