@@ -69,7 +69,8 @@ async def _run(page: Page, action: str) -> None:
     """Runs an action by the palette."""
     await page.keyboard.press("Control+k")
     await page.get_by_placeholder("Search actions and sessions").fill(action)
-    await page.get_by_role("option", name=action).first.click()
+    await expect(page.get_by_role("option", name=action, selected=True)).to_be_visible()
+    await page.keyboard.press("Enter")
 
 
 @pytest.mark.smoke
@@ -167,21 +168,24 @@ async def test_the_copied_command_and_python_start_the_same(workplace: Workplace
     await page.get_by_role("button", name="More options").click()
     await page.get_by_label("Mode", exact=True).click()
     await page.get_by_role("option", name="Background").click()
-    await _run(page, "Copy as a command")
-    command = await page.evaluate("navigator.clipboard.readText()")
-    assert command.startswith("footplate run ")
-    await _run(page, "Copy as Python")
-    code = await page.evaluate("navigator.clipboard.readText()")
+    command = await _copy(page, "Copy as a command", "footplate run ")
+    code = await _copy(page, "Copy as Python", "import asyncio")
     await page.get_by_label("Deny").fill("Bash(rm *)")
-    await _run(page, "Copy as a command")
-    request = await page.evaluate("navigator.clipboard.readText()")
-    assert request.startswith("curl ")
-    for arguments in (["sh", "-c", command], [sys.executable, "-c", code]):
+    request = await _copy(page, "Copy as a command", "curl ")
+    for arguments in (["sh", "-c", command], [sys.executable, "-c", code], ["sh", "-c", request]):
         output = await _execute(workplace, *arguments)
         found = re.search(r"sesn_\w+", output)
         assert found is not None, output
         assert (await _task(page, found[0]))[0]["text"] == task
         assert (await _get(workplace, f"/v1/sessions/{found[0]}"))["mode"] == "background"
+
+
+async def _copy(page: Page, action: str, start: str) -> str:
+    """Runs the action. Returns what is then in the clipboard."""
+    await _run(page, action)
+    is_copied = "async (start) => (await navigator.clipboard.readText()).startsWith(start)"
+    await page.wait_for_function(is_copied, arg=start)
+    return str(await page.evaluate("navigator.clipboard.readText()"))
 
 
 async def _execute(workplace: Workplace, *arguments: str) -> str:

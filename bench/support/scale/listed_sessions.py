@@ -31,7 +31,7 @@ async def insert_listed_sessions(database_url: str, session_id: str, count: int)
             values = {key: "'sesn_00' || lpad(($2 - n)::text, 24, '0')", **(_VALUES if table == "sessions" else {})}
             chosen = ", ".join(values.get(column, f"t.{column}") for column in columns)
             await connection.execute(
-                f"insert into {table} ({', '.join(columns)}) "  # noqa: S608 - names of columns, not input
+                f"insert into {table} ({', '.join(columns)}) "
                 f"select {chosen} from {table} t, generate_series(1, $2::int) n where t.{key} = $1",
                 session_id,
                 count,
