@@ -17,6 +17,7 @@ import { Activity } from "./activity";
 import type { RowPages } from "./row-pages";
 import type { SessionRow } from "./rows";
 import { Title } from "./session-row";
+import { useAnchor, useCursorInView } from "./use-scroll";
 
 const CARD_HEIGHT = 92;
 const AHEAD = 20;
@@ -80,6 +81,7 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
     getScrollElement: () => scroller.current,
     estimateSize: () => CARD_HEIGHT,
     overscan: 4,
+    initialOffset: pages.scrollTop,
     useFlushSync: false,
   });
   const items = virtualizer.getVirtualItems();
@@ -91,13 +93,8 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
     }
     pages.show(first, last);
   }, [pages, isSeen, isLoaded, hasMore, error, first, last, rows.length]);
-  const cursor = cursorId === null ? -1 : pages.indexOf(cursorId);
-  useEffect(() => {
-    if (cursor >= 0) {
-      virtualizer.scrollToIndex(cursor);
-    }
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- only when the cursor was moved
-  }, [cursorId]);
+  useAnchor(pages, scroller, CARD_HEIGHT);
+  useCursorInView(scroller, cursorId === null ? -1 : pages.indexOf(cursorId), cursorId, CARD_HEIGHT);
   return (
     <section
       ref={section}
@@ -110,7 +107,14 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
           <span className="text-sm text-muted">{count?.toLocaleString()}</span>
         </h2>
       )}
-      <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]">
+      <div
+        ref={scroller}
+        role="group"
+        aria-label="Cards"
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
+      >
         {!isLoaded && error === null && (
           <div role="status" aria-label="Loading" className="flex flex-col gap-3 p-3">
             <Skeleton className="h-4 w-3/4" />
@@ -164,7 +168,7 @@ function Card({ row, top, isCursor, isSelected, onSelect }: CardProps) {
       data-selected={isSelected || undefined}
       style={{ transform: `translateY(${top}px)`, height: CARD_HEIGHT }}
       className={cn(
-        "group absolute inset-x-0 top-0 flex flex-col justify-center gap-0.5 border-b border-l-2 border-l-transparent px-3 hover:bg-hover data-selected:bg-selected",
+        "group absolute inset-x-0 top-0 contain-strict flex flex-col justify-center gap-0.5 border-b border-l-2 border-l-transparent px-3 hover:bg-hover data-selected:bg-selected",
         isCursor && "border-l-accent bg-hover",
       )}
     >

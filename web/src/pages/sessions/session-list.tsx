@@ -76,11 +76,15 @@ export function SessionList(props: Props) {
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       {header}
-      {/* eslint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- the clicks are of the links in it */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions, jsx-a11y/click-events-have-key-events -- the clicks are of the links in it */}
       <div
         ref={scroller}
         data-testid="rows"
-        className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]"
+        role="region"
+        aria-label={`${label}, which can be scrolled`}
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
         onClick={onClick}
       >
         {!isLoaded && error === null && <SkeletonRows />}

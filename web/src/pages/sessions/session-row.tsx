@@ -46,7 +46,7 @@ export const SessionRow = memo(function SessionRow(props: Props) {
       data-selected={isSelected || undefined}
       style={{ transform: `translateY(${top}px)` }}
       className={cn(
-        "group absolute inset-x-0 top-0 border-b border-l-2 border-l-transparent hover:bg-hover data-selected:bg-selected",
+        "group absolute inset-x-0 top-0 border-b border-l-2 contain-strict border-l-transparent hover:bg-hover data-selected:bg-selected",
         isCursor && "border-l-accent bg-hover",
         isPhone ? "flex h-16 items-center gap-3 px-4" : `h-9 items-center px-4 ${COLUMNS}`,
       )}

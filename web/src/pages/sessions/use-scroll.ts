@@ -33,7 +33,8 @@ export function useAnchor(pages: RowPages, scroller: RefObject<HTMLDivElement | 
       return;
     }
     const top = index * height + anchor.current.offset;
-    if (Math.abs(scroller.current.scrollTop - top) >= 1) {
+    // The remembered position, because reading it from the element would force a layout.
+    if (Math.abs(pages.scrollTop - top) >= 1) {
       scroller.current.scrollTop = top;
     }
   }, [rows, pages, scroller, height]);
