@@ -217,7 +217,7 @@ async def test_an_error_of_the_server_is_shown_at_its_field(workplace: Workplace
     await expect(page.get_by_text("Correct the marked field")).to_have_count(0)
 
 
-async def test_without_an_agent_the_page_says_what_one_is(workplace: Workplace) -> None:
+async def test_without_an_agent_the_page_explains_what_one_is(workplace: Workplace) -> None:
     window = await workplace.sign_in(size=PHONE)
     page = window.page
     await window.open_page("/new")

@@ -67,7 +67,7 @@ async def test_two_windows_see_each_others_changes(workplace: Workplace) -> None
     await expect(bob.get_by_role("tab", name=re.compile("All"))).to_contain_text("2")
 
 
-async def test_every_row_says_what_happens_or_why_nothing_does(workplace: Workplace) -> None:
+async def test_every_row_states_what_happens_or_why_nothing_does(workplace: Workplace) -> None:
     await workplace.start_session(replies([tool("bash", {"command": "echo hi"})]), title="Asks", permissions=ASKS)
     await workplace.start_session(replies([http_error(400, message="too many tokens")]), title="Fails")
     await workplace.start_session(replies([tool("bash", {"command": "sleep 60"})]), title="Works")
@@ -82,10 +82,8 @@ async def test_every_row_says_what_happens_or_why_nothing_does(workplace: Workpl
     await expect(_row(page, "Works")).to_contain_text(re.compile(r"bash: sleep 60\s*\d"))
 
 
-@pytest.mark.action(
-    *("sessions.select", "sessions.select-range", "sessions.clear-selection", "sessions.open"),
-    *("sessions.pin", "sessions.search"),
-)
+@pytest.mark.action("sessions.select", "sessions.select-range", "sessions.clear-selection")
+@pytest.mark.action("sessions.open", "sessions.pin", "sessions.search")
 async def test_the_keyboard_is_enough(workplace: Workplace) -> None:
     ids = await _create(workplace, "One", "Two", "Three", "Four")
     window = await workplace.sign_in()
@@ -115,10 +113,8 @@ async def test_the_keyboard_is_enough(workplace: Workplace) -> None:
     await expect(page.get_by_text("No session matches these filters")).to_be_visible()
 
 
-@pytest.mark.action(
-    *("sessions.filter", "sessions.pinned-only", "sessions.stuck-only"),
-    *("sessions.reverse-order", "sessions.clear-filters"),
-)
+@pytest.mark.action("sessions.filter", "sessions.pinned-only", "sessions.stuck-only")
+@pytest.mark.action("sessions.reverse-order", "sessions.clear-filters")
 async def test_filters_are_in_the_address_and_survive_a_reload(workplace: Workplace) -> None:
     ids = await _create(workplace, "New", "Old")
     await workplace.client.sdk.put(f"/v1/sessions/{ids[1]}/pin", cast_to=dict[str, Any])
@@ -149,6 +145,9 @@ async def test_filters_are_in_the_address_and_survive_a_reload(workplace: Workpl
     await page.get_by_role("button", name="Clear", exact=True).click()
     await expect(_rows(page)).to_have_count(2)
     await expect(_rows(page).first).to_contain_text("Old")
+    await _run(page, "Show only pinned sessions")
+    await expect(page).to_have_url(re.compile("pinned=true"))
+    await expect(_rows(page)).to_have_count(1)
     await _run(page, "Show only stuck sessions")
     await expect(page).to_have_url(re.compile("stuck=true"))
     await expect(page.get_by_text("No session matches these filters")).to_be_visible()

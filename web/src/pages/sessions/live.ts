@@ -40,6 +40,7 @@ export function useLiveRows(shown: readonly RowPages[], ownId: string | undefine
 
 function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string | undefined): () => void {
   const changed = new Set<string>();
+  const deleted = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let countsTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -57,7 +58,7 @@ function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string 
     readCounts();
     const unknown = new Map<string, RowPages[]>();
     for (const pages of shown) {
-      for (const id of pages.markStale(ids)) {
+      for (const id of pages.markStale(ids).filter((one) => !deleted.has(one))) {
         unknown.set(id, [...(unknown.get(id) ?? []), pages]);
       }
     }
@@ -87,6 +88,9 @@ function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string 
     }
     const id = change.session_id ?? change.pinned_session_id;
     if (id !== undefined) {
+      if (change.type === "session.deleted") {
+        deleted.add(id);
+      }
       changed.add(id);
       timer ??= setTimeout(() => void flush(), BATCH_MS);
     }
