@@ -17,7 +17,7 @@ import { Activity } from "./activity";
 import type { RowPages } from "./row-pages";
 import type { SessionRow } from "./rows";
 import { Title } from "./session-row";
-import { useAnchor, useCursorInView } from "./use-scroll";
+import { moveWithArrows, useAnchor, useCursorInView } from "./use-scroll";
 
 const CARD_HEIGHT = 92;
 const AHEAD = 20;
@@ -33,10 +33,11 @@ interface Props {
   cursorId: string | null;
   selected: ReadonlyMap<string, unknown>;
   onSelect: (row: SessionRow) => void;
+  onMove: (step: number) => void;
   isPhone: boolean;
 }
 
-export function Board({ columns, counts, cursorId, selected, onSelect, isPhone }: Props) {
+export function Board({ columns, counts, cursorId, selected, onSelect, onMove, isPhone }: Props) {
   const navigate = useNavigate();
   function onClick(event: MouseEvent): void {
     const link = event.target instanceof Element ? event.target.closest("[data-session]") : null;
@@ -59,6 +60,7 @@ export function Board({ columns, counts, cursorId, selected, onSelect, isPhone }
           cursorId={cursorId}
           selected={selected}
           onSelect={onSelect}
+          onMove={onMove}
           isPhone={isPhone}
         />
       ))}
@@ -70,7 +72,7 @@ interface ColumnProps extends Omit<Props, "columns" | "counts">, Column {
   count: number | undefined;
 }
 
-function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhone }: ColumnProps) {
+function BoardColumn({ state, pages, count, cursorId, selected, onSelect, onMove, isPhone }: ColumnProps) {
   const { rows, isLoaded, hasMore, error } = useSyncExternalStore(pages.subscribe, pages.getSnapshot);
   const section = useRef<HTMLElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -107,6 +109,7 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
           <span className="text-sm text-muted">{count?.toLocaleString()}</span>
         </h2>
       )}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the arrow keys move the cursor in it */}
       <div
         ref={scroller}
         role="group"
@@ -114,6 +117,9 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
+        onKeyDown={(event) => {
+          moveWithArrows(event, onMove);
+        }}
       >
         {!isLoaded && error === null && (
           <div role="status" aria-label="Loading" className="flex flex-col gap-3 p-3">
@@ -126,7 +132,7 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, isPhon
         )}
         {isLoaded && rows.length === 0 && <p className="px-3 py-4 text-sm text-faint">None</p>}
         {rows.length > 0 && (
-          <div role="list" className="relative" style={{ height: rows.length * CARD_HEIGHT }}>
+          <div role="list" data-roving className="relative" style={{ height: rows.length * CARD_HEIGHT }}>
             {items.map(({ index, start }) => {
               const row = rows[index];
               return row === undefined ? null : (

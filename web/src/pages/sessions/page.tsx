@@ -162,6 +162,7 @@ export default function SessionsPage() {
           onSelect={(row) => {
             toggle(indexOf(row.id));
           }}
+          onMove={move}
         />
       ) : (
         <SessionList
@@ -173,6 +174,7 @@ export default function SessionsPage() {
           selected={selected}
           isPhone={isPhone}
           onSelect={toggle}
+          onMove={move}
           header={
             <div
               className={`h-8 shrink-0 items-center border-b pr-4 pl-[18px] text-xs text-muted max-md:hidden ${COLUMNS}`}

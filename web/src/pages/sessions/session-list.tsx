@@ -8,7 +8,7 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
 
 import type { RowPages } from "./row-pages";
-import { useAnchor, useCursorInView } from "./use-scroll";
+import { moveWithArrows, useAnchor, useCursorInView } from "./use-scroll";
 import { PHONE_ROW_HEIGHT, ROW_HEIGHT, SessionRow } from "./session-row";
 
 /** Rows before the end at which the next page is read. */
@@ -25,10 +25,11 @@ interface Props {
   header?: ReactNode;
   empty: ReactNode;
   onSelect: (index: number, isRange: boolean) => void;
+  onMove: (step: number) => void;
 }
 
 export function SessionList(props: Props) {
-  const { pages, label, total, cursorId, selected, isPhone, header, empty, onSelect } = props;
+  const { pages, label, total, cursorId, selected, isPhone, header, empty, onSelect, onMove } = props;
   const { rows, isLoaded, isLoading, hasMore, error } = useSyncExternalStore(pages.subscribe, pages.getSnapshot);
   const navigate = useNavigate();
   const scroller = useRef<HTMLDivElement>(null);
@@ -76,7 +77,7 @@ export function SessionList(props: Props) {
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       {header}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions, jsx-a11y/click-events-have-key-events -- the clicks are of the links in it */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the clicks are of the links in it */}
       <div
         ref={scroller}
         data-testid="rows"
@@ -86,6 +87,9 @@ export function SessionList(props: Props) {
         tabIndex={0}
         className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
         onClick={onClick}
+        onKeyDown={(event) => {
+          moveWithArrows(event, onMove);
+        }}
       >
         {!isLoaded && error === null && <SkeletonRows />}
         {error !== null && rows.length === 0 && (
@@ -98,7 +102,7 @@ export function SessionList(props: Props) {
         )}
         {isLoaded && rows.length === 0 && !hasMore && empty}
         {rows.length > 0 && (
-          <div role="list" aria-label={label} className="relative" style={{ height: rows.length * height }}>
+          <div role="list" aria-label={label} data-roving className="relative" style={{ height: rows.length * height }}>
             {items.map(({ index, start }) => {
               const row = rows[index];
               return row === undefined ? null : (
