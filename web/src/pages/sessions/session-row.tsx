@@ -81,7 +81,7 @@ function Cells({ row }: { row: Row }) {
       <SafeText className="truncate text-muted">{row.projects}</SafeText>
       <span className="flex gap-1.5 text-muted max-xl:hidden" title={row.agent}>
         <SafeText className="truncate">{row.agent}</SafeText>
-        {row.harness !== null && <span className="shrink-0 text-faint">{row.harness}</span>}
+        {row.harness !== null && <span className="shrink-0 text-muted">{row.harness}</span>}
       </span>
       <span className="text-right text-muted max-xl:hidden" title={`${row.tokens.toLocaleString()} tokens`}>
         {row.tokens === 0 ? "–" : formatTokens(row.tokens)}
