@@ -8,6 +8,9 @@ import { type FeedChange, keysOutdatedBy } from "./keys";
 /** Changes within this time lead to one refresh. */
 const BATCH_MS = 150;
 
+/** Not a change of the server: everything may have changed. */
+export const FEED_RESET = "feed.reset";
+
 let state: StreamState = "catching_up";
 let since = Date.now();
 const stateListeners = new Set<() => void>();
@@ -38,7 +41,12 @@ export function openFeed(queries: QueryClient): () => void {
       timer ??= setTimeout(refresh, BATCH_MS);
     },
     onState: setState,
-    onReset: () => void queries.invalidateQueries(),
+    onReset: () => {
+      void queries.invalidateQueries();
+      for (const listener of changeListeners) {
+        listener({ type: FEED_RESET });
+      }
+    },
   });
   stream.open();
   return () => {

@@ -5,6 +5,8 @@ export const keys = {
   me: ["me"],
   signInMethods: ["sign-in-methods"],
   sessions: ["sessions"],
+  sessionCounts: ["session-counts"],
+  pinnedSessions: ["sessions", "pinned"],
   session: (id: string) => ["session", id],
   inbox: ["inbox"],
   approvals: ["approvals"],
@@ -21,6 +23,10 @@ export interface FeedChange {
   type: string;
   session_id?: string | null;
   deployment_id?: string | null;
+  /** Of `session_pin.changed`. */
+  member_id?: string;
+  pinned_session_id?: string;
+  is_pinned?: boolean;
 }
 
 const APPROVAL_TYPES = new Set(["agent.tool_use", "agent.mcp_tool_use", "user.tool_confirmation"]);
@@ -42,6 +48,10 @@ export function keysOutdatedBy(change: FeedChange): QueryKey[] {
     found.push(keys.deployments);
   } else if (change.type.startsWith("batch.")) {
     found.push(keys.batches);
+  } else if (change.type === "session_template.changed") {
+    found.push(keys.templates);
+  } else if (change.type === "session_pin.changed") {
+    found.push(keys.pinnedSessions);
   }
   return found;
 }
