@@ -1,8 +1,10 @@
 // Everything about one step: its text, references, condition, failure policy, output, and what can be done with it.
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ArrowDown, ArrowUp, MessageSquare, Pencil, RotateCw, Trash2 } from "lucide-react";
+import { ArrowDown, ArrowUp, Inbox, MessageSquare, Pencil, RotateCw, Trash2 } from "lucide-react";
 import type { ReactNode } from "react";
 
+import { approvalsQuery } from "@/api/queries/inbox";
 import type { Session } from "@/api/session-state";
 import { Button, buttonStyle } from "@/design/components/button";
 import { Time } from "@/design/components/time";
@@ -48,7 +50,9 @@ export function StepDetail({ session, step, steps, refusal, commands }: Props) {
             <span className="text-muted">{describeSource(reference.step, steps)}</span>
           </Fact>
         ))}
-        <Fact title="If it fails">{describeFailurePolicy(step)}</Fact>
+        {step.state !== "completed" && step.state !== "skipped" && (
+          <Fact title="If it fails">{describeFailurePolicy(step)}</Fact>
+        )}
         {step.timeout_seconds !== null && <Fact title="Time limit">{step.timeout_seconds} s</Fact>}
         {step.attempt > 1 && <Fact title="Attempts">{step.attempt}</Fact>}
         {step.ends_session && <Fact title="Then">The session ends.</Fact>}
@@ -118,6 +122,7 @@ export function StepDetail({ session, step, steps, refusal, commands }: Props) {
             <RotateCw aria-hidden /> Repeat
           </Button>
         )}
+        {step.waiting_for === "action" && step.kind !== "external" && <ApprovalLink sessionId={session.id} />}
         {step.turn_id !== null && (
           <Link
             to="/sessions/$sessionId"
@@ -130,6 +135,17 @@ export function StepDetail({ session, step, steps, refusal, commands }: Props) {
         )}
       </div>
     </>
+  );
+}
+
+/** A step that needs approval is decided in the inbox, where the whole call and the rule are shown. */
+function ApprovalLink({ sessionId }: { sessionId: string }) {
+  const { data } = useQuery(approvalsQuery(sessionId));
+  const id = data?.data[0]?.id;
+  return (
+    <Link to="/inbox" search={id === undefined ? {} : { item: id }} className={buttonStyle({ variant: "secondary" })}>
+      <Inbox aria-hidden /> Decide in the inbox
+    </Link>
   );
 }
 

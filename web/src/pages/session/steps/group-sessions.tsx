@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Check, CircleDashed, CornerDownRight } from "lucide-react";
 
-import { describeActivity, type Session, sessionState } from "@/api/session-state";
+import { type Session, sessionState } from "@/api/session-state";
 import { State } from "@/design/components/state";
 import { formatMoney } from "@/design/format";
 import { SafeText } from "@/design/text/text";
 import { childrenQuery } from "../children/queries";
+import { activityText } from "../children/tree";
 import { isTakenOver, membersWithSessions } from "./group";
 import type { GroupMember, Step } from "./model";
 
@@ -46,7 +47,9 @@ function MemberRow({ member, child, isTaken }: { member: GroupMember; child: Ses
         </span>
       ) : (
         <>
-          <span className="shrink-0 text-sm text-muted max-lg:hidden">{describeActivity(child.activity)}</span>
+          <SafeText className="max-w-72 shrink-0 truncate text-sm text-muted max-lg:hidden">
+            {child.end == null ? activityText(child) : ""}
+          </SafeText>
           <span className="shrink-0 text-sm text-muted">{formatMoney(child.usage.cost_microusd)}</span>
           <State state={sessionState(child)} />
         </>

@@ -18,10 +18,13 @@ export function membersWithSessions(
   const members = groupMembers(step);
   const byId = new Map(children.map((child) => [child.id, child]));
   const started = sessionsOfRunningStep(step, children);
-  return members.map((member) => ({
-    member,
-    child: member.sessionId === null ? started[member.index] : byId.get(member.sessionId),
-  }));
+  return members.map((member) => {
+    const title = member.title ?? member.name;
+    const candidates = started.filter((child) => child.title === title);
+    // Without distinct titles, the order is all there is.
+    const running = title !== null && candidates.length === 1 ? candidates[0] : started[member.index];
+    return { member, child: member.sessionId === null ? running : byId.get(member.sessionId) };
+  });
 }
 
 /** A session runs one step at a time, so what was created since the step started is of its group. */

@@ -76,7 +76,7 @@ export function StepDuration({ step, className }: { step: Step; className?: stri
   if (step.state === "running" && step.started_at !== null) {
     return <RunningSince value={step.started_at} className={className} />;
   }
-  const milliseconds = step.result?.duration_ms ?? span(step);
+  const milliseconds = step.state === "skipped" ? null : (step.result?.duration_ms ?? span(step));
   return <span className={className}>{milliseconds === null ? "" : formatDuration(milliseconds / 1000)}</span>;
 }
 
