@@ -15,10 +15,12 @@ interface Props {
   session: Session;
   /** Why the caller cannot change the queue. Null: nothing prevents it. */
   refusal: string | null;
+  /** Another button of the view is the primary one. */
+  isQuiet?: boolean;
   className?: string;
 }
 
-export function PlaybackBar({ session, refusal, className }: Props) {
+export function PlaybackBar({ session, refusal, isQuiet = false, className }: Props) {
   const { data: steps = [] } = useQuery(stepsQuery(session.id));
   const { data: playback } = useQuery(playbackQuery(session.id));
   const { control } = useStepChanges(session.id);
@@ -52,7 +54,7 @@ export function PlaybackBar({ session, refusal, className }: Props) {
         )}
         {isPlaying ? (
           <Button
-            variant={running.length + pending.length > 0 ? "primary" : "secondary"}
+            variant={!isQuiet && running.length + pending.length > 0 ? "primary" : "secondary"}
             disabled={!canChange}
             onClick={pause}
             title={refusal ?? undefined}
@@ -60,7 +62,12 @@ export function PlaybackBar({ session, refusal, className }: Props) {
             <Pause aria-hidden /> Pause
           </Button>
         ) : (
-          <Button variant="primary" disabled={!canChange} onClick={play} title={refusal ?? undefined}>
+          <Button
+            variant={isQuiet ? "secondary" : "primary"}
+            disabled={!canChange}
+            onClick={play}
+            title={refusal ?? undefined}
+          >
             <Play aria-hidden /> Play
           </Button>
         )}
