@@ -143,8 +143,8 @@ export default function ChildrenTab({ session }: { session: Session }) {
               <span className="font-medium text-text">
                 {total.sessions === 1 ? "1 session" : `${total.sessions} sessions`}
               </span>{" "}
-              with this one: {formatMoney(total.usage.cost_microusd)},{" "}
-              {formatTokens(total.usage.input_tokens + total.usage.output_tokens)} tokens
+              with this one{total.usage.cost_microusd == null ? "" : `, ${formatMoney(total.usage.cost_microusd)}`}
+              {`, ${formatTokens(total.usage.input_tokens + total.usage.output_tokens)} tokens`}
             </>
           )}
         </p>

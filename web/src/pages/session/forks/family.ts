@@ -61,5 +61,5 @@ export function describeForkPoint(turn: number | null): string {
   if (turn === null) {
     return "";
   }
-  return turn === 0 ? "forked at its start" : `forked at turn ${turn}`;
+  return turn === 0 ? "forked before its first turn" : `forked at turn ${turn}`;
 }

@@ -7,13 +7,13 @@ import { Badge } from "@/design/components/badge";
 import { Checkbox } from "@/design/components/checkbox";
 import { State } from "@/design/components/state";
 import { Time } from "@/design/components/time";
+import { cn } from "@/design/classes";
 import { formatMoney } from "@/design/format";
 import { SafeText } from "@/design/text/text";
 import { describeForkPoint, forkTurn, type GraphRow } from "./family";
 import { changedLinesQuery, rememberSession, turnStartsQuery } from "./queries";
 
 const STEP_PX = 20;
-const ROW_PX = 44;
 /** Deeper forks are drawn at this level, so that titles keep their width. */
 const MAX_DRAWN_LEVEL = 8;
 
@@ -80,36 +80,38 @@ export function ForkRow({ row, isCurrent, isSelected, isPicked, readsChanges, on
   );
 }
 
-/** The lines from the parent, and the point of the session. */
+const LINE = "absolute border-line-strong";
+
+/** The lines from the parent, and the point of the session. They are as high as the row, whatever it contains. */
 function Branches({ row, isCurrent }: { row: GraphRow; isCurrent: boolean }) {
   const level = Math.min(row.level, MAX_DRAWN_LEVEL);
   const x = (at: number): number => 8 + at * STEP_PX;
-  const middle = ROW_PX / 2;
   return (
-    <svg aria-hidden width={x(level) + 8} height={ROW_PX} className="shrink-0 text-line-strong" fill="none">
+    <span aria-hidden className="relative shrink-0 self-stretch" style={{ width: x(level) + 8 }}>
       {row.lines
         .slice(0, level)
         .map((passes, index) =>
-          passes ? <path key={index} d={`M${x(index)} 0V${ROW_PX}`} stroke="currentColor" strokeWidth="2" /> : null,
+          passes ? (
+            <span key={index} className={cn(LINE, "inset-y-0 border-l-2")} style={{ left: x(index) - 1 }} />
+          ) : null,
         )}
       {level > 0 && (
-        <>
-          <path
-            d={`M${x(level - 1)} 0V${middle - 6}Q${x(level - 1)} ${middle} ${x(level - 1) + 6} ${middle}H${x(level) - 4}`}
-            stroke="currentColor"
-            strokeWidth="2"
-          />
-          {!row.isLast && <path d={`M${x(level - 1)} ${middle - 6}V${ROW_PX}`} stroke="currentColor" strokeWidth="2" />}
-        </>
+        <span
+          className={cn(LINE, "top-0 h-1/2 rounded-bl-lg border-b-2 border-l-2")}
+          style={{ left: x(level - 1) - 1, width: STEP_PX - 3 }}
+        />
       )}
-      {row.hasForks && <path d={`M${x(level)} ${middle}V${ROW_PX}`} stroke="currentColor" strokeWidth="2" />}
-      <circle
-        cx={x(level)}
-        cy={middle}
-        r="4.5"
-        strokeWidth="2"
-        className={isCurrent ? "fill-accent stroke-accent" : "fill-canvas stroke-muted"}
+      {level > 0 && !row.isLast && (
+        <span className={cn(LINE, "inset-y-0 border-l-2")} style={{ left: x(level - 1) - 1 }} />
+      )}
+      {row.hasForks && <span className={cn(LINE, "top-1/2 bottom-0 border-l-2")} style={{ left: x(level) - 1 }} />}
+      <span
+        className={cn(
+          "absolute top-1/2 size-2.5 -translate-x-1/2 -translate-y-1/2 rounded-full border-2",
+          isCurrent ? "border-accent bg-accent" : "border-muted bg-canvas",
+        )}
+        style={{ left: x(level) }}
       />
-    </svg>
+    </span>
   );
 }

@@ -65,7 +65,7 @@ export function stepText(step: Step): string {
     case "push":
       return `as ${field(step, "branch") ?? "a branch with the ID of the session"}`;
     case "terminal":
-      return "a shell for a person";
+      return "a shell that a person opened";
   }
 }
 

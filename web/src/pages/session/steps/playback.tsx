@@ -26,6 +26,7 @@ export function PlaybackBar({ session, refusal, isQuiet = false, className }: Pr
   const { control } = useStepChanges(session.id);
   const { running, pending } = splitQueue(steps);
   const [next] = pending;
+  const isBusy = pending.length > 0 || running.some((step) => step.kind !== "terminal");
   const canChange = refusal === null && playback !== undefined;
   const isPlaying = playback?.playing ?? true;
   const play = (): void => void control("play");
@@ -54,7 +55,7 @@ export function PlaybackBar({ session, refusal, isQuiet = false, className }: Pr
         )}
         {isPlaying ? (
           <Button
-            variant={!isQuiet && running.length + pending.length > 0 ? "primary" : "secondary"}
+            variant={!isQuiet && isBusy ? "primary" : "secondary"}
             disabled={!canChange}
             onClick={pause}
             title={refusal ?? undefined}
@@ -99,6 +100,14 @@ function Summary({ playback, running, next, count }: SummaryProps) {
           {next !== undefined && <>Next: {<Name step={next} />}, </>}
           {waiting}
         </span>
+      </>
+    );
+  }
+  if (running?.kind === "terminal") {
+    return (
+      <>
+        <span className="font-medium">The queue waits until the shell is closed</span>{" "}
+        <span className="text-muted">{waiting}</span>
       </>
     );
   }

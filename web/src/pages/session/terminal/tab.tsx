@@ -129,7 +129,7 @@ export default function TerminalTab({ session }: { session: Session }) {
           )}
           {mode !== "detached" && (
             <Button variant="quiet" onClick={search}>
-              <Search aria-hidden /> Search
+              <Search aria-hidden /> <span className="max-md:sr-only">Search</span>
             </Button>
           )}
           {mode === "detached" ? (
@@ -139,13 +139,13 @@ export default function TerminalTab({ session }: { session: Session }) {
           ) : (
             hasProgram && (
               <Button variant="quiet" onClick={detach}>
-                <LogOut aria-hidden /> Detach
+                <LogOut aria-hidden /> <span className="max-md:sr-only">Detach</span>
               </Button>
             )
           )}
           {step?.state === "running" && refusal === null && (
             <Button variant="quiet" onClick={close}>
-              <X aria-hidden /> Close the shell
+              <X aria-hidden /> <span className="max-md:sr-only">Close the shell</span>
             </Button>
           )}
           {step?.state === "pending" && refusal === null && (
