@@ -9,12 +9,13 @@ import { Button } from "@/design/components/button";
 import { Dialog, DialogContent } from "@/design/components/dialog";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { showToast } from "@/design/components/toast";
+import { shortLabel } from "../steps/model";
 
 export function CancelDialog({ session, onClose }: { session: Session; onClose: () => void }) {
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
-  const title = session.title ?? "this session";
+  const title = shortLabel(session.title ?? "this session");
 
   async function cancel(): Promise<void> {
     setSending(true);
@@ -42,7 +43,7 @@ export function CancelDialog({ session, onClose }: { session: Session; onClose: 
       }}
     >
       <DialogContent
-        title={`Cancel “${title.length > 60 ? `${title.slice(0, 60)}…` : title}”?`}
+        title={`Cancel “${title}”?`}
         description="It ends now and cannot be continued; a fork of it can. Sessions that it started are cancelled too. The others of its group go on."
         footer={
           <>

@@ -11,6 +11,7 @@ import { Time } from "@/design/components/time";
 import { cn } from "@/design/classes";
 import { formatMoney, formatTokens } from "@/design/format";
 import { SafeText } from "@/design/text/text";
+import { shortLabel } from "../steps/model";
 import { activityText, hasEnded } from "./tree";
 
 /** The indent of a level, and of what has no fold button. */
@@ -33,6 +34,7 @@ interface Props {
 export function SessionRow(props: Props) {
   const { session, level, isSelected, isChosen, isPicked, isFolded, onFold, onPick, onCancel } = props;
   const title = session.title ?? "Untitled session";
+  const label = shortLabel(title);
   const tokens = session.usage.input_tokens + session.usage.output_tokens;
   return (
     <div
@@ -41,8 +43,8 @@ export function SessionRow(props: Props) {
       className="flex min-h-9 items-center gap-2 border-b border-l-2 border-l-transparent pr-2 hover:bg-hover data-selected:border-l-accent data-selected:bg-selected max-md:min-h-14"
       style={{ paddingLeft: 12 + level * INDENT_PX }}
     >
-      <FoldButton title={title} isFolded={isFolded} onFold={onFold} />
-      <Checkbox aria-label={`Mark ${title}`} checked={isPicked} onCheckedChange={onPick} />
+      <FoldButton title={label} isFolded={isFolded} onFold={onFold} />
+      <Checkbox aria-label={`Mark ${label}`} checked={isPicked} onCheckedChange={onPick} />
       <Link
         to="/sessions/$sessionId"
         params={{ sessionId: session.id }}
@@ -68,7 +70,7 @@ export function SessionRow(props: Props) {
       </Link>
       <span className="w-8 shrink-0">
         {onCancel !== null && !hasEnded(session) && (
-          <Button variant="quiet" size="icon" aria-label={`Cancel ${title}`} title="Cancel" onClick={onCancel}>
+          <Button variant="quiet" size="icon" aria-label={`Cancel ${label}`} title="Cancel" onClick={onCancel}>
             <X />
           </Button>
         )}

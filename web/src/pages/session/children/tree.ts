@@ -1,7 +1,7 @@
 // Arranges the sessions below a session: by the groups in which they were started, and by who started them.
 import type { components } from "@/api/schema";
 import { describeActivity, type Session } from "@/api/session-state";
-import { groupMembers, type Step, stepLabel } from "../steps/model";
+import { groupMembers, shortLabel, type Step, stepLabel } from "../steps/model";
 
 export type Thread = components["schemas"]["Thread"];
 
@@ -78,7 +78,7 @@ export function describeGroup(group: ChildGroup): string {
   }
   const chosen = group.members.find((member) => member.id === findChosen(group));
   const result = completed === total ? `all ${total} completed` : `${completed} of ${total} completed`;
-  return `${rule}${result}${chosen === undefined ? "" : `, chosen: ${chosen.title ?? chosen.id}`}`;
+  return `${rule}${result}${chosen === undefined ? "" : `, chosen: ${shortLabel(chosen.title ?? chosen.id)}`}`;
 }
 
 function describeRule(step: Step | null): string {

@@ -10,6 +10,7 @@ import { Time } from "@/design/components/time";
 import { cn } from "@/design/classes";
 import { formatMoney } from "@/design/format";
 import { SafeText } from "@/design/text/text";
+import { shortLabel } from "../steps/model";
 import { describeForkPoint, forkTurn, type GraphRow } from "./family";
 import { changedLinesQuery, rememberSession, turnStartsQuery } from "./queries";
 
@@ -40,7 +41,7 @@ export function ForkRow({ row, isCurrent, isSelected, isPicked, readsChanges, on
       data-selected={isSelected || undefined}
       className="flex min-h-11 items-center gap-2 border-l-2 border-l-transparent pr-4 pl-3 hover:bg-hover data-selected:border-l-accent data-selected:bg-selected"
     >
-      <Checkbox aria-label={`Mark ${title}`} checked={isPicked} onCheckedChange={onPick} />
+      <Checkbox aria-label={`Mark ${shortLabel(title)}`} checked={isPicked} onCheckedChange={onPick} />
       <Branches row={row} isCurrent={isCurrent} />
       <Link
         to="/sessions/$sessionId"

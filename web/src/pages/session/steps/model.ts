@@ -1,5 +1,6 @@
 // What a step does, how it is doing and why it waits, in words; and the order of the queue.
 import type { components } from "@/api/schema";
+import { splitHidden } from "@/design/text/safe-text";
 
 export type Step = components["schemas"]["Step"];
 export type StepKind = Step["kind"];
@@ -27,6 +28,7 @@ export interface Reference {
   field: string;
 }
 
+const LABEL_LENGTH = 60;
 const REFERENCE = /\$\{steps\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([^}]*))?\}/g;
 const PENDING_WORDS: Record<string, string> = { retry: "tries again soon" };
 const RUNNING_WORDS: Record<string, string> = {
@@ -108,8 +110,15 @@ function isTextBlock(block: unknown): boolean {
 
 /** The name, or else the start of what it does. */
 export function stepLabel(step: Step): string {
-  const label = step.name ?? stepText(step).trim();
-  return label.length > 60 ? `${label.slice(0, 60)}…` : label;
+  return shortLabel(step.name ?? stepText(step).trim());
+}
+
+/** A text for a sentence of the page: short, on one line, its hidden characters marked. */
+export function shortLabel(text: string): string {
+  const start = text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH)}…` : text;
+  return splitHidden(start.replaceAll(/\s+/g, " "))
+    .map((part) => part.mark ?? part.text)
+    .join("");
 }
 
 /** Why it is not done, such as "needs approval"; or how it ended. */

@@ -21,6 +21,9 @@ import { showToast } from "@/design/components/toast";
 import { cn } from "@/design/classes";
 import { type Step, stepLabel } from "./model";
 
+/** Enter is left to the page, which opens the selected step with it. */
+const LIFT_KEYS = { start: ["Space"], cancel: ["Escape"], end: ["Space", "Enter"] };
+
 interface Props {
   pending: readonly Step[];
   canMove: boolean;
@@ -31,7 +34,7 @@ interface Props {
 export function Queue({ pending, canMove, onMove, renderRow }: Props) {
   const sensors = useSensors(
     useSensor(PointerSensor, { activationConstraint: { distance: 4 } }),
-    useSensor(KeyboardSensor, { coordinateGetter: sortableKeyboardCoordinates }),
+    useSensor(KeyboardSensor, { coordinateGetter: sortableKeyboardCoordinates, keyboardCodes: LIFT_KEYS }),
   );
   function drop({ active, over }: DragEndEvent): void {
     const step = pending.find((one) => one.id === active.id);

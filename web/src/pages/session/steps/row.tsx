@@ -5,7 +5,7 @@ import type { ComponentProps, ReactNode } from "react";
 import { SafeText } from "@/design/text/text";
 import { cn } from "@/design/classes";
 import { KindMark, StepDuration, StepState } from "./marks";
-import { type Step, stepText } from "./model";
+import { type Step, stepLabel, stepText } from "./model";
 
 interface Props {
   step: Step;
@@ -32,7 +32,7 @@ export function StepRow({ step, isSelected, isOpen, onToggle, handle, children }
           <button
             type="button"
             {...handle}
-            aria-label={`Move ${step.name ?? firstLine.slice(0, 60)}`}
+            aria-label={`Move ${stepLabel(step)}`}
             className="flex w-8 shrink-0 cursor-grab touch-none items-center justify-center text-faint outline-offset-[-2px] hover:bg-hover hover:text-text active:cursor-grabbing max-md:w-11"
           >
             <GripVertical aria-hidden className="size-4" />

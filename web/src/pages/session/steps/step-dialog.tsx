@@ -11,10 +11,11 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input, Textarea } from "@/design/components/input";
 import { Select } from "@/design/components/select";
-import { draftOf, EMPTY_DRAFT, findProblem, isSameDraft, type StepDraft, TEXT_KINDS, toEdit, toInput } from "./draft";
+import { draftOf, EMPTY_DRAFT, findProblem, isSameDraft, type StepDraft, toEdit, toInput } from "./draft";
 import { KINDS } from "./marks";
 import { MembersFields } from "./members-fields";
 import { isPending, stepLabel } from "./model";
+import { OptionFields } from "./option-fields";
 import { stepsQuery } from "./queries";
 import type { StepCommands, StepDialog as DialogState } from "./use-step-commands";
 
@@ -215,91 +216,12 @@ export function StepDialog({ session, state, commands }: Props) {
               </Field>
             </>
           )}
-          <details open={step !== null && (base.name !== "" || base.condition !== "")} className="group">
-            <summary className="cursor-pointer py-1 text-muted hover:text-text">Name, condition and failures</summary>
-            <div className="flex flex-col gap-3 pt-2">
-              <Field
-                label="Name"
-                hint="Later steps refer to it, such as ${steps.tests.stdout}."
-                error={errorOf("name")}
-              >
-                {(control) => (
-                  <Input
-                    {...control}
-                    value={draft.name}
-                    onValueChange={(name) => {
-                      update({ name });
-                    }}
-                  />
-                )}
-              </Field>
-              <Field
-                label="Runs only if"
-                hint="Such as steps.tests.exit_code != 0. Empty: always."
-                error={errorOf("condition")}
-              >
-                {(control) => (
-                  <Input
-                    {...control}
-                    className="font-mono text-sm"
-                    value={draft.condition}
-                    onValueChange={(condition) => {
-                      update({ condition });
-                    }}
-                  />
-                )}
-              </Field>
-              <div className="flex flex-wrap gap-3">
-                <Field label="If it fails" error={errorOf("on_failure")}>
-                  {({ id }) => (
-                    <Select
-                      id={id}
-                      options={[
-                        { value: "stop", label: "Pause the queue" },
-                        { value: "continue", label: "Run the next step" },
-                        { value: "retry", label: "Try again" },
-                      ]}
-                      value={draft.onFailure}
-                      onChange={(onFailure) => {
-                        update({ onFailure: onFailure ?? "stop" });
-                      }}
-                      className="w-48"
-                    />
-                  )}
-                </Field>
-                {draft.onFailure === "retry" && (
-                  <Field label="Attempts" error={errorOf("max_attempts")}>
-                    {(control) => (
-                      <Input
-                        {...control}
-                        inputMode="numeric"
-                        className="w-24"
-                        value={draft.attempts}
-                        onValueChange={(attempts) => {
-                          update({ attempts });
-                        }}
-                      />
-                    )}
-                  </Field>
-                )}
-                {TEXT_KINDS.includes(draft.kind) && draft.kind !== "external" && (
-                  <Field label="Time limit in seconds" error={errorOf("timeout_seconds")}>
-                    {(control) => (
-                      <Input
-                        {...control}
-                        inputMode="numeric"
-                        className="w-40"
-                        value={draft.timeout}
-                        onValueChange={(timeout) => {
-                          update({ timeout });
-                        }}
-                      />
-                    )}
-                  </Field>
-                )}
-              </div>
-            </div>
-          </details>
+          <OptionFields
+            draft={draft}
+            isOpen={step !== null && (base.name !== "" || base.condition !== "")}
+            errorOf={errorOf}
+            onChange={update}
+          />
           {error !== null && <ErrorPanel title="The step was not saved" error={error} />}
         </form>
       </DialogContent>
