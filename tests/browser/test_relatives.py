@@ -93,7 +93,7 @@ async def test_the_tree_of_a_group_by_keyboard(workplace: Workplace) -> None:
 @pytest.mark.action("session.cancel-child")
 async def test_a_child_is_cancelled_and_another_window_sees_it(workplace: Workplace) -> None:
     session_id = await _group(
-        workplace, {"name": "slow", "shell": "sleep 600"}, {"name": HOSTILE[:20], "shell": "sleep 600"}
+        workplace, {"name": "slow", "shell": "sleep 600"}, {"name": "odd", "title": HOSTILE, "shell": "sleep 600"}
     )
     ann = await _open(workplace, session_id, "children")
     bob = await _open(workplace, session_id, "children", size=PHONE)

@@ -7,7 +7,7 @@ export const terminalActions = defineActions([
     id: "session.type-in-terminal",
     title: "Type in the terminal",
     scope: "session",
-    shortcut: "i",
+    shortcut: "w",
     keywords: ["write"],
   },
   { id: "session.watch-terminal", title: "Only watch the terminal", scope: "session", keywords: ["read"] },

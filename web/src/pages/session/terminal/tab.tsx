@@ -81,7 +81,7 @@ export default function TerminalTab({ session }: { session: Session }) {
   }
   function leave(): void {
     leaveTo.current?.focus();
-    showToast({ title: "You left the terminal", description: "It stays open. Press I to type again.", timeout: 3_000 });
+    showToast({ title: "You left the terminal", description: "It stays open. Press W to type again.", timeout: 3_000 });
   }
   const search = (): void => {
     setSearching(true);
@@ -118,7 +118,7 @@ export default function TerminalTab({ session }: { session: Session }) {
         <Summary state={state} />
         <span className="flex flex-wrap gap-2 max-md:w-full">
           {hasProgram && refusal === null && mode === "watch" && (
-            <Button shortcut="i" onClick={type}>
+            <Button shortcut="w" onClick={type}>
               <Keyboard aria-hidden /> Type
             </Button>
           )}
