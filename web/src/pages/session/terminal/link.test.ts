@@ -117,9 +117,12 @@ describe("TerminalLink", () => {
   it("says that keys without an answer may be lost", () => {
     link.type("abc");
     last().prints("a");
+    vi.advanceTimersByTime(50);
     link.type("de");
+    link.type("f");
     last().cut();
     expect(status.warning).toContain("the last 2 characters");
+    expect(status.kept).toBe(1);
   });
 
   it("keeps keys only for a short time", async () => {
@@ -141,9 +144,20 @@ describe("TerminalLink", () => {
     expect(last().sent).toEqual([]);
   });
 
+  it("sends fast keys in few messages", async () => {
+    for (let count = 0; count < 100; count += 1) {
+      link.type("k");
+      await vi.advanceTimersByTimeAsync(3);
+    }
+    await vi.advanceTimersByTimeAsync(50);
+    expect(last().keys).toBe("k".repeat(100));
+    expect(last().sent.length).toBeLessThan(15);
+  });
+
   it("stops when the server refuses, with the reason", async () => {
+    last().says({ type: "error", error: { message: "The key was revoked." } });
     last().cut(1008);
-    expect(status.state).toBe("refused");
+    expect(status).toMatchObject({ state: "refused", refusal: "The key was revoked." });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(sockets).toHaveLength(1);
   });

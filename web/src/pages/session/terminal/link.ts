@@ -1,6 +1,7 @@
 // The connection to a session's terminal: it reconnects by itself, keeps what is typed meanwhile, and says what it could
 // not deliver.
 import { waitBefore } from "@/api/event-stream";
+import { joinBytes, KeyOutbox } from "./key-outbox";
 
 export type LinkState = "connecting" | "attached" | "lost" | "refused";
 
@@ -34,11 +35,8 @@ export interface LinkOptions {
 /** Keys are kept for this long after a connection is lost, and at most so many: older ones may surprise. */
 const KEEP_MS = 20_000;
 const KEEP_BYTES = 4_096;
-const MAX_MESSAGE_BYTES = 32 * 1024;
 /** After a reconnection, the program must be reported again within this time. */
 const RETURN_MS = 3_000;
-/** A connection that was lost sooner than this after a key may have lost the key. */
-const UNCONFIRMED_MS = 5_000;
 const POLICY_VIOLATION = 1008;
 const encoder = new TextEncoder();
 
@@ -64,9 +62,10 @@ export class TerminalLink {
   #kept: Uint8Array[] = [];
   #keptFor: string | null = null;
   #lostAt = 0;
-  /** Characters that were sent and after which nothing arrived. */
-  #unconfirmed = 0;
-  #sentAt = 0;
+  #outbox = new KeyOutbox((bytes) => this.#socket?.send(bytes));
+  #sentSize = "";
+  /** What the server reported before it closed the connection. */
+  #error: string | null = null;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -86,6 +85,7 @@ export class TerminalLink {
     this.#closed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#returning);
+    this.#outbox.takeUnsent();
     globalThis.removeEventListener("online", this.#retryNow);
     globalThis.removeEventListener("offline", this.#drop);
     this.#socket?.close();
@@ -99,7 +99,7 @@ export class TerminalLink {
       if (!canType || programId === null) {
         return false;
       }
-      this.#send(bytes);
+      this.#outbox.push(bytes);
       return true;
     }
     if (!canType || (this.#keptFor ?? programId) === null || state === "refused") {
@@ -115,8 +115,11 @@ export class TerminalLink {
   }
 
   resize(columns: number, rows: number): void {
-    if (this.#status.state === "attached" && this.#status.canType && this.#status.programId !== null) {
-      this.#socket?.send(JSON.stringify({ type: "resize", columns, rows }));
+    const size = JSON.stringify({ type: "resize", columns, rows });
+    const { state, canType, programId } = this.#status;
+    if (state === "attached" && canType && programId !== null && size !== this.#sentSize) {
+      this.#sentSize = size;
+      this.#socket?.send(size);
     }
   }
 
@@ -132,7 +135,7 @@ export class TerminalLink {
       if (typeof data === "string") {
         this.#handle(JSON.parse(data) as Record<string, unknown>);
       } else {
-        this.#unconfirmed = 0;
+        this.#outbox.confirm();
         this.#options.onOutput(new Uint8Array(data));
       }
     };
@@ -147,6 +150,8 @@ export class TerminalLink {
     switch (message["type"]) {
       case "attached":
         this.#attempt = 0;
+        this.#error = null;
+        this.#sentSize = "";
         this.#options.onRestart();
         this.#update({
           state: "attached",
@@ -172,6 +177,11 @@ export class TerminalLink {
           });
         }
         break;
+      case "error": {
+        const { message: reason } = (message["error"] ?? {}) as { message?: unknown };
+        this.#error = typeof reason === "string" ? reason : "The server closed the connection.";
+        break;
+      }
       default:
         break;
     }
@@ -186,20 +196,23 @@ export class TerminalLink {
     if (state === "attached") {
       this.#lostAt = Date.now();
       this.#keptFor = this.#keptFor ?? programId;
-      if (this.#unconfirmed > 0 && Date.now() - this.#sentAt < UNCONFIRMED_MS) {
+      const unconfirmed = this.#outbox.countUnconfirmed();
+      if (unconfirmed > 0) {
         this.#update({
-          warning: `The connection was lost. Check the last ${this.#unconfirmed} characters that you typed: they may not have arrived.`,
+          warning: `The connection was lost. Check the last ${unconfirmed} characters that you typed: they may not have arrived.`,
         });
       }
     }
-    this.#unconfirmed = 0;
-    if (code === POLICY_VIOLATION) {
-      this.#update({
-        state: "refused",
-        refusal: "You may no longer use this terminal: your permission or your sign-in has changed.",
-      });
+    const unsent = this.#outbox.takeUnsent();
+    if (unsent.length > 0 && this.#keptFor !== null) {
+      this.#kept.push(unsent);
+      this.#update({ kept: this.#status.kept + unsent.length });
+    }
+    if (code === POLICY_VIOLATION && this.#error !== null) {
+      this.#update({ state: "refused", refusal: this.#error });
       return;
     }
+    this.#error = null;
     // A terminal that never answered is still being opened, and a browser does not say why it was refused.
     this.#update({ state: "lost" });
     const isOffline = typeof navigator !== "undefined" && !navigator.onLine;
@@ -250,10 +263,10 @@ export class TerminalLink {
     }
     clearTimeout(this.#returning);
     this.#keptFor = null;
-    const kept = this.#kept.splice(0);
+    const kept = joinBytes(this.#kept.splice(0));
     this.#update({ kept: 0 });
-    for (const bytes of kept) {
-      this.#send(bytes);
+    if (kept.length > 0) {
+      this.#outbox.push(kept);
     }
   }
 
@@ -269,14 +282,6 @@ export class TerminalLink {
             warning: `${count} characters that you typed were not sent, because the shell was closed while the connection was lost.`,
           }),
     });
-  }
-
-  #send(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.length; at += MAX_MESSAGE_BYTES) {
-      this.#socket?.send(bytes.slice(at, at + MAX_MESSAGE_BYTES));
-    }
-    this.#unconfirmed += bytes.length;
-    this.#sentAt = Date.now();
   }
 
   #update(change: Partial<LinkStatus>): void {
