@@ -173,7 +173,12 @@ async def test_why_no_shell_opens_yet_and_why_never(workplace: Workplace) -> Non
 async def test_a_queue_is_stepped_through_beside_the_terminal(workplace: Workplace) -> None:
     session_id = await _session(workplace)
     await _post(workplace, f"/v1/sessions/{session_id}/pause")
-    step = {"kind": "shell", "name": "shown", "command": f"echo step-{MARK}; read line; echo got-$line", "terminal": True}
+    step = {
+        "kind": "shell",
+        "name": "shown",
+        "command": f"echo step-{MARK}; read line; echo got-$line",
+        "terminal": True,
+    }
     later = {"kind": "shell", "name": "later", "command": "echo later"}
     await _post(workplace, f"/v1/sessions/{session_id}/steps", {"steps": [step, later]})
     page = await _open(workplace, session_id)
@@ -196,7 +201,9 @@ async def test_hostile_output_stays_in_the_terminal(workplace: Workplace) -> Non
     await _open_shell(page)
     title, requests = await page.title(), []
     page.on("request", lambda request: requests.append(request.url))
-    hostile = r"printf '\033]0;owned\007\033]52;c;b3duZWQ=\007\033]8;;https://example.com/\007link\033]8;;\007<img src=x>\n'"
+    hostile = (
+        r"printf '\033]0;owned\007\033]52;c;b3duZWQ=\007\033]8;;https://example.com/\007link\033]8;;\007<img src=x>\n'"
+    )
     await page.evaluate("navigator.clipboard.writeText('mine')")
     await _enter(page, f"{hostile}; echo end-{MARK}")
     await expect(_screen(page)).to_contain_text("end-42")
