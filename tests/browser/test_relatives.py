@@ -164,7 +164,7 @@ async def test_forks_are_a_graph_that_grows_while_it_is_watched(workplace: Workp
     await expect(page.get_by_role("heading", level=1)).to_have_text("First")
 
 
-async def test_a_fork_of_a_deleted_session_says_so(workplace: Workplace) -> None:
+async def test_a_fork_of_a_deleted_session(workplace: Workplace) -> None:
     session_id = await workplace.start_session(replies([text("One.")]), title="Original")
     workplace.expect(r"404.*sessions")
     page = await _open(workplace, session_id, "forks")

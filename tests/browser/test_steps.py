@@ -163,7 +163,7 @@ async def test_adding_editing_and_removing_with_undo(workplace: Workplace) -> No
     await expect(_waiting(page).first).to_contain_text("Make the tests pass")
 
 
-async def test_what_another_window_changes_meanwhile_is_said(workplace: Workplace) -> None:
+async def test_editing_a_step_that_another_window_changes(workplace: Workplace) -> None:
     session_id = await _queue(workplace, _shell("one"))
     page = await _open(workplace, session_id)
     steps = f"/v1/sessions/{session_id}/steps"

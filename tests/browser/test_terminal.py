@@ -74,7 +74,7 @@ async def test_one_types_and_another_who_may_not_only_watches(workplace: Workpla
     "session.detach-terminal",
     "session.attach-terminal",
 )
-async def test_leaving_detaching_and_returning_with_what_was_printed(workplace: Workplace) -> None:
+async def test_detaching_and_returning_to_earlier_output(workplace: Workplace) -> None:
     page = await _open(workplace, await _session(workplace))
     await _open_shell(page)
     await _enter(page, f"echo before-{MARK}")
