@@ -113,7 +113,8 @@ function Summary({ playback, running, next, count }: SummaryProps) {
   }
   return running === undefined ? (
     <>
-      <span className="font-medium">Playing</span> <span className="text-muted">{waiting}</span>
+      <span className="font-medium">Playing</span>
+      <span className="text-muted">, {waiting}</span>
     </>
   ) : (
     <>
