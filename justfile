@@ -113,6 +113,10 @@ web-build:
 web-browser *options: web-types web-build
     {{ python }} -m pytest tests/browser {{ options }}
 
+# Screenshots of all pages of the dashboard into docs/dashboard.
+web-screenshots *arguments: web-types web-build
+    {{ python }} -m bench.support.browser.dashboard_screenshots {{ arguments }}
+
 # The dashboard with hot reload, in front of FOOTPLATE_BASE_URL; signed in with FOOTPLATE_API_KEY if it is set.
 web-dev: web-types
     {{ python }} web/npm.py run dev

@@ -6,16 +6,21 @@ An error in the console, an exception in the page or a violation of its content 
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import Final
 
 import pytest
 import pytest_asyncio
 from bench.support.browser.chromium import find_browser
 from bench.support.browser.dashboard_window import FLAGS, DashboardWindow, Workplace
 from bench.support.cluster import Cluster, open_cluster
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from footplate.api.routes.dashboard import DIRECTORY
 from footplate.stack import Stack
+
+_EXPECTATION_MS: Final = 30_000
+"""A session starts slowly on a machine that is busy with other tests."""
+expect.set_options(timeout=_EXPECTATION_MS)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -122,6 +122,14 @@ class Workplace:
         await self.client.send_text(session_id, f"Begin [[script:{name}]]")
         return session_id
 
+    async def create_viewer_key(self) -> str:
+        """Creates a member who may only look, and returns its API key."""
+        post = self.client.sdk.post
+        name = f"viewer-{secrets.token_hex(4)}"
+        member = await post("/v1/members", body={"name": name, "roles": ["viewer"]}, cast_to=dict[str, Any])
+        body = {"name": name, "member_id": member["id"], "roles": ["viewer"]}
+        return str((await post("/v1/api_keys", body=body, cast_to=dict[str, Any]))["secret"])
+
     def expect(self, pattern: str) -> None:
         """Reports that match do not fail the test."""
         self.expected.append(re.compile(pattern))

@@ -467,3 +467,12 @@ async def test_a_fork_has_the_limits_of_its_parent_and_a_conversation_id_of_its_
     await cell.turns.append(claim, [], entries=[session_entry(claim.turn_id, "uuid-3", "2.1")])
     found = [(await cell.reads.session(principal, each)).conversation_id for each in (parent, fork.id)]
     assert found == ["uuid-2", "uuid-3"]
+
+
+async def test_the_forks_of_a_session_are_listed(cell: Cell, principal: Principal) -> None:
+    parent = await cell.session(principal, "hi")
+    forks = [await cell.fork(principal, parent) for _ in range(2)]
+    nested = await cell.fork(principal, forks[0].id)
+    for session_id, expected in ((parent, {fork.id for fork in forks}), (forks[0].id, {nested.id}), (nested.id, set())):
+        found = await cell.reads.sessions(principal, Page(limit=5), SessionFilter(forked_from=session_id))
+        assert {session.id for session in found} == expected

@@ -12,6 +12,7 @@ beforeAll(() => {
     { id: "global.test-down", title: "Scroll", scope: "global", shortcut: "j" },
     { id: "inbox.test-down", title: "Next item", scope: "inbox", shortcut: "j" },
     { id: "inbox.test-up", title: "Previous item", scope: "inbox", shortcut: "u", canRepeat: true },
+    { id: "inbox.test-open", title: "Open item", scope: "inbox", shortcut: "enter" },
     { id: "inbox.test-item", title: "Mark item", scope: "inbox", shortcut: "i" },
   ]);
 });
@@ -85,6 +86,14 @@ describe("ShortcutHandler", () => {
     expect([down.mock.calls.length, palette.mock.calls.length]).toEqual([0, 1]);
     dialog.dataset["toast"] = "";
     expect(press(shortcuts, "j")).toBe(true);
+  });
+
+  it("leaves Enter and Space to the button that has the focus", () => {
+    const open = offer("inbox.test-open");
+    const shortcuts = new ShortcutHandler();
+    expect(press(shortcuts, "Enter", { on: document.createElement("button") })).toBe(false);
+    press(shortcuts, "Enter");
+    expect(open.mock.calls.length).toBe(1);
   });
 
   it("runs an action once while its key is held, unless it may repeat", () => {

@@ -70,6 +70,15 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
+/** Enter and Space press the button, link or checkbox that has the focus. */
+function pressesControl(key: string, target: EventTarget | null): boolean {
+  return (
+    (key === "enter" || key === "space") &&
+    target instanceof HTMLElement &&
+    target.closest("button, a[href], summary, [role=button], [role=checkbox], [role=tab]") !== null
+  );
+}
+
 export class ShortcutHandler {
   #pressed: string[] = [];
   #pressedAt = 0;
@@ -81,7 +90,7 @@ export class ShortcutHandler {
       return false;
     }
     const hasModifier = key.startsWith("mod+") || key.startsWith("alt+");
-    if (isTyping(event.target) && !hasModifier) {
+    if ((isTyping(event.target) && !hasModifier) || pressesControl(key, event.target)) {
       return false;
     }
     // In a dialog or a menu, plain keys belong to it. A toast has the role of a dialog too, but takes no keys.

@@ -156,6 +156,8 @@ class SessionFilter:
     statuses: Sequence[SessionStatus] = ()
     parent_id: str | None = None
     group_id: str | None = None
+    forked_from: str | None = None
+    """Only forks of this session."""
     deployment_id: str | None = None
     is_pinned: bool | None = None
     """Whether the caller has pinned them. None: both."""

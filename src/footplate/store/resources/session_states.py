@@ -122,6 +122,7 @@ def build_filters(principal: Principal, where: SessionFilter) -> dict[str, Any]:
             "s.agent_id": where.agent_id,
             "s.agent_version": where.agent_version,
             "s.group_id": where.group_id,
+            "s.fork ->> 'session_id' = {}": where.forked_from,
             "s.deployment_id": where.deployment_id,
             "s.group_id in (select id from session_groups where parent_session_id = {})": where.parent_id,
             "coalesce(s.owner, s.principal) = {}": where.owner_id,

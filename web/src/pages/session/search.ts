@@ -14,5 +14,8 @@ export function readSessionSearch(search: RawSearch) {
     /** `12` or `12-20`, with the prefix `old:` for the old side. */
     lines: readText(search, "lines"),
     compare: readText(search, "compare"),
+    step: readText(search, "step"),
+    /** Sessions that are marked to be compared, separated by commas. */
+    picked: readText(search, "picked"),
   });
 }

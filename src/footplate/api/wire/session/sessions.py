@@ -168,6 +168,7 @@ class SessionParameters(Parameters):
     include_archived: bool = False
     parent_id: Annotated[Text | None, Field(description="Only the children of this session.")] = None
     group_id: Annotated[Text | None, Field(description="Only the sessions that were started together.")] = None
+    forked_from: Annotated[Text | None, Field(description="Only the forks of this session.")] = None
     created_at_gt: Annotated[UtcTime | None, Field(alias="created_at[gt]")] = None
     created_at_gte: Annotated[UtcTime | None, Field(alias="created_at[gte]")] = None
     created_at_lt: Annotated[UtcTime | None, Field(alias="created_at[lt]")] = None
@@ -205,6 +206,7 @@ class SessionParameters(Parameters):
             statuses=[SessionStatus(status) for status in self.statuses],
             parent_id=self.parent_id,
             group_id=self.group_id,
+            forked_from=self.forked_from,
             deployment_id=self.deployment_id,
             is_pinned=self.pinned,
             states=self.states,
