@@ -1,0 +1,4 @@
+// Compare two attempts.
+export default function ComparePage() {
+  return null;
+}
