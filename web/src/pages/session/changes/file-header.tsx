@@ -10,13 +10,13 @@ import type { FileChange } from "./parse-file";
 interface FileHeaderProps {
   file: FileChange;
   isCollapsed: boolean;
-  isViewed: boolean;
   commentCount: number;
   onToggle: () => void;
-  onView: (isViewed: boolean) => void;
+  /** Without it, the file cannot be marked as viewed. */
+  view?: { isViewed: boolean; onView: (isViewed: boolean) => void };
 }
 
-export function FileHeader({ file, isCollapsed, isViewed, commentCount, onToggle, onView }: FileHeaderProps) {
+export function FileHeader({ file, isCollapsed, commentCount, onToggle, view }: FileHeaderProps) {
   const notes = describeNotes(file);
   return (
     <div className="flex h-11 items-center gap-2 border-y bg-surface pr-3 pl-1 font-sans text-base whitespace-normal">
@@ -51,10 +51,14 @@ export function FileHeader({ file, isCollapsed, isViewed, commentCount, onToggle
           </span>
         )}
         <Counts added={file.added} deleted={file.deleted} isBinary={file.isBinary} />
-        <Checkbox checked={isViewed} onCheckedChange={onView} aria-label={`Viewed ${file.path}`} />
-        <span aria-hidden className="-ml-2 text-sm text-muted max-md:hidden">
-          Viewed
-        </span>
+        {view !== undefined && (
+          <>
+            <Checkbox checked={view.isViewed} onCheckedChange={view.onView} aria-label={`Viewed ${file.path}`} />
+            <span aria-hidden className="-ml-2 text-sm text-muted max-md:hidden">
+              Viewed
+            </span>
+          </>
+        )}
       </span>
     </div>
   );

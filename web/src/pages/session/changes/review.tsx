@@ -125,13 +125,15 @@ export function Review({ session, changes, navigation, canOperate, empty }: Revi
                     <FileHeader
                       file={file}
                       isCollapsed={review.isCollapsed(file)}
-                      isViewed={viewed.isViewed(file)}
                       commentCount={review.commentsOf(file).length}
                       onToggle={() => {
                         review.toggleFile(file);
                       }}
-                      onView={(isViewed) => {
-                        review.viewFile(file, isViewed);
+                      view={{
+                        isViewed: viewed.isViewed(file),
+                        onView: (isViewed) => {
+                          review.viewFile(file, isViewed);
+                        },
                       }}
                     />
                   )}

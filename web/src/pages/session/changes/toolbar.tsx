@@ -8,6 +8,7 @@ import { Select, type SelectOption } from "@/design/components/select";
 import { showToast } from "@/design/components/toast";
 import { formatDuration } from "@/design/format";
 import { CHANGE_STATES, type DiffLayout } from "../search";
+import { download } from "./download";
 import { Counts } from "./file-marks";
 import { type ChangeState, type DiffRange, formatRange, type Turn } from "./ranges";
 import type { Changes } from "./use-changes";
@@ -159,13 +160,6 @@ function MoreMenu({ sessionId, changes, onDownload, onCompare }: ToolbarProps) {
       </MenuContent>
     </Menu>
   );
-}
-
-export function download(url: string, name: string): void {
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
 }
 
 function RangeSelects({ changes, onRange }: Pick<ToolbarProps, "changes" | "onRange">) {

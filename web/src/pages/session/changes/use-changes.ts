@@ -1,5 +1,6 @@
 // What the tab shows: the diff of the range, tree and state in the address, with its files as they arrive.
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 
 import { type Session, sessionState } from "@/api/session-state";
 import { type DiffParameters, type FileSummary, patchUrl, summaryQuery, type TreeDiff, turnsQuery } from "./queries";
@@ -30,17 +31,22 @@ export function useChanges(session: Session, search: ChangesSearch) {
   const state = states === null ? undefined : search.state;
   const listed = state === undefined || states === null ? (tree?.files ?? NO_FILES) : states[state].files;
 
+  // A session with one tree has one patch, which is read while the summary is.
+  const projectId = tree === undefined ? (session.project_ids[0] ?? null) : tree.project_id;
+  const isEmpty =
+    tree === undefined ? session.project_ids.length > 1 || search.state !== undefined : listed.length === 0;
   const patchParameters: DiffParameters | null =
-    parameters === null || tree === undefined || listed.length === 0
+    parameters === null || isEmpty
       ? null
       : {
           ...parameters,
-          ...(tree.project_id === null ? {} : { project_id: tree.project_id }),
+          ...(projectId === null ? {} : { project_id: projectId }),
           ...(state === undefined ? {} : { state }),
         };
+  const firstReadAt = useFirst(summary.dataUpdatedAt);
   const patch = usePatch(
     patchParameters === null ? null : patchUrl(session.id, patchParameters),
-    String(summary.dataUpdatedAt),
+    String(firstReadAt === summary.dataUpdatedAt ? 0 : summary.dataUpdatedAt),
   );
   return {
     turns,
@@ -67,3 +73,13 @@ export function useChanges(session: Session, search: ChangesSearch) {
 }
 
 export type Changes = ReturnType<typeof useChanges>;
+
+/** The first value other than 0: the patch is not read again because the first summary arrived. */
+function useFirst(value: number): number {
+  const [first, setFirst] = useState(value);
+  if (first === 0 && value !== 0) {
+    setFirst(value);
+    return value;
+  }
+  return first === 0 ? value : first;
+}

@@ -12,7 +12,9 @@ export interface Patch {
 }
 
 /** Parsing gives way to the page after this long. */
-const SLICE_MS = 12;
+const SLICE_MS = 20;
+/** The first files are shown at once, the others in larger steps. */
+const PROGRESS_MS = 250;
 const MOST_CACHED = 6;
 const NOTHING: Patch = { files: [], isComplete: false, error: null };
 const cache = new Map<string, readonly FileChange[]>();
@@ -90,13 +92,17 @@ async function loadPatch(
   const knownById = new Map(known?.map((file) => [file.id, file]));
   const splitter = new PatchSplitter();
   let sliceStart = performance.now();
+  let shownAt = Number.NEGATIVE_INFINITY;
   const add = async (sources: readonly string[]): Promise<void> => {
     for (const source of sources) {
       const file = parseFile(source, ids);
       const before = knownById.get(file.id);
       files.push(before?.source === source ? before : file);
       if (performance.now() - sliceStart > SLICE_MS) {
-        onProgress([...files]);
+        if (sliceStart - shownAt > PROGRESS_MS) {
+          shownAt = sliceStart;
+          onProgress([...files]);
+        }
         await new Promise((resolve) => setTimeout(resolve));
         sliceStart = performance.now();
       }
