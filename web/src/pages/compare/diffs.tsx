@@ -25,7 +25,12 @@ interface DiffsProps {
 export function Diffs({ attempts, path, onPath }: DiffsProps) {
   const [left, right] = attempts;
   const pairs = pairFiles(left.files, right.files);
-  const selected = pairs.find((pair) => pair.path === path) ?? pairs.find((pair) => !pair.isSame) ?? pairs[0];
+  const selected =
+    pairs.find((pair) => pair.path === path) ??
+    // The first file in which they differ says most.
+    pairs.find((pair) => pair.left !== null && pair.right !== null && !pair.isSame) ??
+    pairs.find((pair) => !pair.isSame) ??
+    pairs[0];
   const isComplete = left.isComplete && right.isComplete;
   function move(step: 1 | -1): void {
     const index = pairs.findIndex((pair) => pair.path === selected?.path);

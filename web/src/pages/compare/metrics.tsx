@@ -84,7 +84,7 @@ interface MetricsProps {
 
 export function Metrics({ attempts, cannotKeep, onKeep }: MetricsProps) {
   return (
-    <div className="grid grid-cols-[7rem_1fr_1fr] border-b max-md:grid-cols-2" role="table" aria-label="Attempts">
+    <div className="grid grid-cols-[9rem_1fr_1fr] border-b max-md:grid-cols-2" role="table" aria-label="Attempts">
       <div role="row" className="contents">
         <span role="columnheader" className="border-b px-4 py-3 max-md:hidden">
           <span className="sr-only">What</span>
@@ -229,6 +229,32 @@ function LastMessage({ attempt }: { attempt: Attempt }) {
           {isOpen ? "Show less" : "Show all"}
         </button>
       )}
+      <EarlierTurns turns={attempt.turns.slice(0, attempt.turns.indexOf(turn))} />
     </>
+  );
+}
+
+function EarlierTurns({ turns }: { turns: Attempt["turns"] }) {
+  if (turns.length === 0) {
+    return null;
+  }
+  return (
+    <details className="mt-1 text-sm">
+      <summary className="min-h-6 text-muted">
+        {turns.length === 1 ? "1 earlier turn" : `${turns.length} earlier turns`}
+      </summary>
+      <ol className="mt-1 flex max-h-60 flex-col gap-2 overflow-y-auto">
+        {turns.map((turn, index) => (
+          <li key={turn.id} className="border-l-2 border-line-strong pl-2">
+            <span className="text-muted">Turn {index + 1}</span>
+            <p className={cn("line-clamp-4 break-words whitespace-pre-wrap", !turn.result.success && "text-failed")}>
+              <SafeText limit={LONG_TEXT}>
+                {turn.result.success ? turn.result.text : (turn.result.error_message ?? "")}
+              </SafeText>
+            </p>
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }

@@ -42,8 +42,8 @@ const STYLE = {
   "--diffs-font-family": "var(--font-mono)",
   "--diffs-font-size": "13px",
   "--diffs-line-height": "20px",
-  "--diffs-addition-color-override": "var(--success)",
-  "--diffs-deletion-color-override": "var(--failed)",
+  "--diffs-addition-color-override": "light-dark(#16934a, #5ecc71)",
+  "--diffs-deletion-color-override": "light-dark(#d1242f, #ff7b72)",
 } as Record<string, string>;
 /** The background of the page instead of that of the theme. */
 const CSS = ":host { --diffs-light-bg: var(--canvas); --diffs-dark-bg: var(--canvas); }";
