@@ -68,7 +68,7 @@ async def test_keeping_one_merges_it_and_archives_the_other(workplace: Workplace
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await page.keyboard.press("2")
-    await dialog.get_by_label("Branch").fill("work")
+    await dialog.get_by_label("Branch", exact=True).fill("work")
     await dialog.get_by_role("button", name="Merge and archive").click()
     await expect(page.get_by_text("Merged into work, 1 archived")).to_be_visible()
     assert git(repository, "show", "work:a.txt") == "second\n"

@@ -90,7 +90,7 @@ async def test_attachments_are_listed_and_a_lost_file_says_so(workplace: Workpla
     window = await workplace.sign_in(path=f"/sessions/{session_id}?tab=files")
     await expect(window.page.get_by_text("No files yet")).to_be_visible()
     uploaded = await workplace.client.sdk.beta.files.upload(file=("notes.txt", b"remember", "text/plain"))
-    block = {"type": "file", "source": {"type": "file", "file_id": uploaded.id}}
+    block = {"type": "document", "source": {"type": "file", "file_id": uploaded.id}}
     await workplace.client.send(session_id, {"type": "user.message", "content": [block]})
     attachments = window.page.get_by_role("list", name="Attachments").get_by_role("button")
     await expect(attachments).to_have_count(1)

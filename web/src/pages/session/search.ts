@@ -17,7 +17,7 @@ export function readSessionSearch(search: RawSearch) {
     /** A turn; in Changes also `turn_…..turn_…`, from the first to the last. */
     turn: readText(search, "turn"),
     path: readText(search, "path"),
-    /** `12` or `12-20`, with the prefix `old:` for the old side. */
+    /** `L12` or `L12-20`; `old:12` for the old side. */
     lines: readText(search, "lines"),
     compare: readText(search, "compare"),
     layout: readOneOf(search, "layout", DIFF_LAYOUTS),

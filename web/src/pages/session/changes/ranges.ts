@@ -61,9 +61,9 @@ export interface Lines {
   end: number;
 }
 
-/** `12`, `12-20`, `old:3-4`. */
+/** `L12`, `L12-20`, `old:3-4`. The `L` keeps it a text in the address; without it, it is read too. */
 export function parseLines(text: string | undefined): Lines | null {
-  const found = /^(old:)?(\d{1,9})(?:-(\d{1,9}))?$/.exec(text ?? "");
+  const found = /^(?:L|(old:))?(\d{1,9})(?:-(\d{1,9}))?$/.exec(text ?? "");
   if (found === null) {
     return null;
   }
@@ -77,7 +77,7 @@ export function parseLines(text: string | undefined): Lines | null {
 }
 
 export function formatLines({ side, start, end }: Lines): string {
-  return `${side === "old" ? "old:" : ""}${start}${end === start ? "" : `-${end}`}`;
+  return `${side === "old" ? "old:" : "L"}${start}${end === start ? "" : `-${end}`}`;
 }
 
 /** `line 12`, `lines 12–20`, `line 3 before the change`. */

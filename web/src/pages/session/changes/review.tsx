@@ -118,7 +118,7 @@ export function Review({ session, changes, navigation, canOperate, empty }: Revi
                   layout={navigation.layout}
                   selection={selection}
                   onSelect={review.selectLines}
-                  onComment={review.cannotComment === null ? review.openBox : undefined}
+                  onComment={review.cannotCommentAtAll === null ? review.openBox : undefined}
                   onActive={review.setActive}
                   reveal={review.reveal}
                   renderHeader={(file) => (

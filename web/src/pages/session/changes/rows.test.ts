@@ -41,7 +41,7 @@ describe("rows", () => {
 });
 
 describe("addresses", () => {
-  it.each(["12", "12-20", "old:3-4"])("reads and writes lines %s", (text) => {
+  it.each(["L12", "L12-20", "old:3-4"])("reads and writes lines %s", (text) => {
     const lines = parseLines(text);
     expect(lines === null ? null : formatLines(lines)).toBe(text);
   });

@@ -14,7 +14,7 @@ import type { ListedFile } from "./file-list";
 import type { FileChange } from "./parse-file";
 import type { Comment } from "./queries";
 import { describeLines, type Lines, parseLines } from "./ranges";
-import { moveLines } from "./rows";
+import { moveLines, readLines } from "./rows";
 import { rangeIndex } from "./toolbar";
 import type { Changes } from "./use-changes";
 import { useComments } from "./use-comments";
@@ -70,13 +70,16 @@ export function useReview(session: Session, changes: Changes, navigation: Change
     selected === undefined || navigation.lines === null ? null : { fileId: selected.id, lines: navigation.lines };
 
   const isClosed = session.archived_at !== null || session.end !== null;
-  const cannotComment = !canOperate
+  const cannotCommentAtAll = !canOperate
     ? "Your role does not permit comments."
     : isClosed
       ? "The session has ended, so its agent cannot get comments."
       : scope === null
         ? "Comments belong to one turn or to all changes. Choose one of them, in all states."
         : null;
+  const isShown =
+    selected === undefined || navigation.lines === null || readLines(selected.diff, navigation.lines) !== null;
+  const cannotComment = cannotCommentAtAll ?? (isShown ? null : "The diff does not show these lines.");
 
   function openFile(id: string): void {
     navigation.selectFile(id);
@@ -124,7 +127,7 @@ export function useReview(session: Session, changes: Changes, navigation: Change
     viewed.setViewed(file, isViewed);
   }
   function openBox(fileId: string, lines: Lines): void {
-    if (cannotComment === null) {
+    if (cannotCommentAtAll === null) {
       setBox({ fileId, lines });
       setScrolledTo(fileId);
       navigation.selectLines(fileId, lines);
@@ -232,6 +235,7 @@ export function useReview(session: Session, changes: Changes, navigation: Change
     selection,
     reveal,
     cannotComment,
+    cannotCommentAtAll,
     isCollapsed,
     commentsOf,
     isTrayOpen,

@@ -88,7 +88,7 @@ async function readFiles(ids: readonly string[], signal: AbortSignal): Promise<S
   for (let start = 0; start < ids.length; start += CHUNK) {
     const chunk = ids.slice(start, start + CHUNK);
     const listing = await request<FileListing>("GET", "/v1/files", {
-      query: { "ids[]": chunk, limit: CHUNK },
+      query: { "ids[]": chunk },
       signal,
     });
     found.push(...listing.data);
