@@ -1,10 +1,10 @@
-"""Changes of a session: diffs, comments on lines that the agent gets, merging, and content that means harm."""
+"""Changes of a session: diffs, comments on lines that the agent gets, and content that means harm."""
 
 import re
 from typing import Any
 
 import pytest
-from bench.support.browser.changed_sessions import create_project, git, run_turns, wait_until_done
+from bench.support.browser.changed_sessions import list_messages, run_turns, wait_until_done
 from bench.support.browser.dashboard_window import PHONE, DashboardWindow, Workplace
 from playwright.async_api import Locator, Page, expect
 
@@ -26,12 +26,6 @@ def _file(page: Page, name: str) -> Locator:
 
 def _tray(page: Page) -> Locator:
     return page.get_by_role("region", name="Comments")
-
-
-async def _list_messages(workplace: Workplace, session_id: str) -> list[str]:
-    events = await workplace.client.events(session_id)
-    messages = [event for event in events if event["type"] == "user.message"]
-    return ["".join(part.get("text", "") for part in message["content"]) for message in messages]
 
 
 async def _comment(page: Page, text: str) -> None:
@@ -64,7 +58,7 @@ async def test_comments_reach_the_agent_in_one_message(workplace: Workplace) -> 
     await expect(_tray(ann)).to_contain_text("2 sent")
     await expect(_tray(bob)).to_contain_text("2 sent")
     await wait_until_done(workplace, session_id, turns=2)
-    _, message = await _list_messages(workplace, session_id)
+    _, message = await list_messages(workplace, session_id)
     assert message.startswith("2 comments on your changes:")
     assert "a.txt, line 2:\n```\ntwo\n```\nWhy two?" in message
     assert re.search("a\\.txt, lines 2.3:\n```\ntwo\nthree\n```\nMerge <b>these</b> lines\\.", message), message
@@ -90,7 +84,7 @@ async def test_a_draft_is_edited_deleted_and_sent_alone(workplace: Workplace) ->
     await expect(_diff(page).get_by_role("article")).to_have_count(1)
     await card.get_by_role("button", name="Send now").click()
     await expect(_diff(page).get_by_text("answered")).to_be_visible()
-    assert len(await _list_messages(workplace, session_id)) == 2
+    assert len(await list_messages(workplace, session_id)) == 2
     await expect(_diff(page).get_by_role("button", name="Edit")).to_have_count(0)
 
 
@@ -179,7 +173,7 @@ async def test_changes_of_a_turn_of_several_and_of_all(workplace: Workplace) -> 
     await page.keyboard.press("]")
     await expect(files).to_have_count(1)
     await page.keyboard.press("Control+k")
-    await page.keyboard.type("Changes of all turns")
+    await page.get_by_placeholder("Search actions and sessions").fill("Changes of all turns")
     await page.keyboard.press("Enter")
     await expect(files).to_have_count(3)
 
@@ -264,7 +258,7 @@ async def test_a_comment_on_a_hostile_file_quotes_it(workplace: Workplace) -> No
     await expect(_diff(page).get_by_text("Remove this script.")).to_be_visible()
     await page.keyboard.press("Shift+S")
     await expect(_tray(page)).to_contain_text("1 sent")
-    _, message = await _list_messages(workplace, session_id)
+    _, message = await list_messages(workplace, session_id)
     assert "__proto__, line 1:\n```\n<script>alert(1)</script>\n```\nRemove this script." in message
 
 
@@ -281,62 +275,6 @@ async def test_the_patch_is_downloaded_and_another_attempt_offered(workplace: Wo
     await page.get_by_role("button", name="More").click()
     await page.get_by_role("menuitem", name="Compare with another attempt").click()
     await expect(page.get_by_role("heading", name="Compare Export with")).to_be_visible()
-
-
-@pytest.mark.action("changes.merge")
-async def test_merging_and_pushing(workplace: Workplace) -> None:
-    project_id, repository = await create_project(workplace, "website", {"a.txt": "one\n"})
-    git(repository, "branch", "work")
-    command = "echo two >> a.txt; git add a.txt; git commit -qm Two; echo three > new.txt"
-    session_id = await run_turns(workplace, [[command]], title="Deliver", project_id=project_id)
-    page = (await _open(workplace, session_id)).page
-    await expect(_diff(page).get_by_text("three")).to_be_visible()
-    await page.get_by_label("State in git").click()
-    await page.get_by_role("option", name="Untracked (1)").click()
-    await expect(_file(page, "a.txt")).to_have_count(0)
-    await expect(page.get_by_role("listbox")).to_have_count(0)
-    await page.keyboard.press("Shift+M")
-    dialog = page.get_by_role("dialog", name="Merge the changes")
-    await expect(dialog).to_contain_text("Commits of the agent in turn 1")
-    await expect(dialog).to_contain_text("A commit with 1 file that is not committed")
-    await dialog.get_by_label("Branch", exact=True).fill("main")
-    workplace.expect(r"409.*merge")
-    await dialog.get_by_role("button", name="Merge", exact=True).click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("checked out")
-    await dialog.get_by_label("Branch", exact=True).fill("work")
-    await dialog.get_by_label("Message of the last commit").fill("Deliver three")
-    await dialog.get_by_role("button", name="Merge", exact=True).click()
-    await expect(page.get_by_role("dialog", name="Merged")).to_contain_text("work")
-    assert git(repository, "log", "--format=%s", "work").split("\n")[:2] == ["Deliver three", "Two"]
-    await page.get_by_role("button", name="Done").click()
-    await page.get_by_role("button", name="Merge").click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Push as a new branch").check()
-    await dialog.get_by_label("Branch", exact=True).fill("review/two")
-    await dialog.get_by_role("button", name="Push", exact=True).click()
-    await expect(page.get_by_role("dialog", name="Pushed")).to_contain_text("review/two")
-    assert git(repository, "show", "review/two:new.txt") == "three\n"
-
-
-async def test_a_merge_conflict_names_the_files(workplace: Workplace) -> None:
-    project_id, repository = await create_project(workplace, "conflicting", {"a.txt": "one\n"})
-    session_id = await run_turns(workplace, [["echo ours > a.txt"]], title="Conflict", project_id=project_id)
-    git(repository, "checkout", "-qb", "work")
-    (repository / "a.txt").write_text("theirs\n")
-    git(repository, "commit", "-qam", "Theirs")
-    git(repository, "checkout", "-q", "main")
-    page = (await _open(workplace, session_id)).page
-    await page.get_by_role("button", name="Merge").click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Branch", exact=True).fill("work")
-    workplace.expect(r"409.*merge")
-    await dialog.get_by_role("button", name="Merge", exact=True).click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("1 file has conflicting changes")
-    await expect(dialog.get_by_role("alert")).to_contain_text("a.txt")
-    await dialog.get_by_role("button", name="Ask the agent to resolve them").click()
-    await expect(page.get_by_text("The agent works on the conflicts")).to_be_visible()
-    _, message = await _list_messages(workplace, session_id)
-    assert "conflict with the branch work" in message
 
 
 async def test_a_viewer_reads_and_is_told_why_not_more(workplace: Workplace) -> None:

@@ -42,6 +42,7 @@ async def test_two_attempts_file_by_file(workplace: Workplace) -> None:
     await expect(page).to_have_url(re.compile(r"path=only\.txt"))
     await expect(page.get_by_text("Attempt B does not change this file.")).to_be_visible()
     await page.keyboard.press("j")
+    await expect(page).to_have_url(re.compile(r"path=same\.txt"))
     await expect(page.get_by_text("same in both")).to_be_visible()
     await page.keyboard.press("k")
     await expect(page).to_have_url(re.compile(r"path=only\.txt"))

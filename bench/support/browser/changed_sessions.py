@@ -72,3 +72,10 @@ async def wait_until_done(workplace: Workplace, session_id: str, *, turns: int) 
 
     if not await wait_until(is_done, _SETTLED_WITHIN):
         raise AssertionError(f"{session_id} did not end {turns} turns")
+
+
+async def list_messages(workplace: Workplace, session_id: str) -> list[str]:
+    """Returns the texts of the messages that people sent."""
+    events = await workplace.client.events(session_id)
+    messages = [event for event in events if event["type"] == "user.message"]
+    return ["".join(part.get("text", "") for part in message["content"]) for message in messages]

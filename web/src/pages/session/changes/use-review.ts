@@ -1,6 +1,6 @@
 // The state of a review, and its actions: files, selected lines, comments.
 import { useNavigate } from "@tanstack/react-router";
-import { useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import type { Session } from "@/api/session-state";
@@ -69,6 +69,14 @@ export function useReview(session: Session, changes: Changes, navigation: Change
   const selection =
     selected === undefined || navigation.lines === null ? null : { fileId: selected.id, lines: navigation.lines };
 
+  // A key that is held is faster than the address.
+  const latest = useRef(selection);
+  const linesText = navigation.search.lines;
+  useEffect(() => {
+    const lines = parseLines(linesText);
+    latest.current = path === undefined || lines === null ? null : { fileId: path, lines };
+  }, [path, linesText]);
+
   const isClosed = session.archived_at !== null || session.end !== null;
   const cannotCommentAtAll = !canOperate
     ? "Your role does not permit comments."
@@ -94,14 +102,15 @@ export function useReview(session: Session, changes: Changes, navigation: Change
     }
   }
   function moveLine(step: 1 | -1, extend: boolean): void {
-    const id = selection?.fileId ?? activeId;
+    const known = latest.current;
+    const id = known?.fileId ?? activeId;
     const file = id === null ? undefined : filesById.get(id);
     if (file === undefined || isCollapsed(file)) {
       return;
     }
-    const current = selection?.fileId === file.id ? selection.lines : null;
-    const lines = moveLines(file.diff, current, step, { extend });
+    const lines = moveLines(file.diff, known?.lines ?? null, step, { extend });
     if (lines !== null) {
+      latest.current = { fileId: file.id, lines };
       navigation.selectLines(file.id, lines);
       setScrolledTo(file.id);
       setReveal({ fileId: file.id, lines, align: "nearest" });
