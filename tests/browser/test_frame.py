@@ -91,9 +91,9 @@ async def test_palette_shortcuts_and_link(window: DashboardWindow) -> None:
 @pytest.mark.action("global.theme-light", "global.theme-dark", "global.theme-system")
 async def test_the_theme_stays_after_a_reload(window: DashboardWindow) -> None:
     page = window.page
-    for words, theme in [("dark", "dark"), ("light", "light"), ("theme of", "light"), ("dark theme", "dark")]:
+    for query, theme in [("dark", "dark"), ("light", "light"), ("theme of", "light"), ("dark theme", "dark")]:
         await page.keyboard.press("Control+k")
-        await page.get_by_placeholder("Search actions and sessions").fill(words)
+        await page.get_by_placeholder("Search actions and sessions").fill(query)
         await page.keyboard.press("Enter")
         await expect(page.locator("html")).to_have_attribute("data-theme", theme)
     await page.reload()

@@ -121,7 +121,7 @@ async def test_the_whole_call_is_shown_with_its_hidden_characters(workplace: Wor
 
 
 @pytest.mark.action("inbox.reply")
-async def test_answering_a_question_by_keyboard(workplace: Workplace) -> None:
+async def test_deciding_a_question_by_keyboard(workplace: Workplace) -> None:
     options = [{"label": "PostgreSQL 16", "description": "today"}, {"label": "PostgreSQL 17", "description": "new"}]
     question = {"question": "Which version?", "header": "Version", "options": options}
     script = replies([tool("ask_user", {"questions": [question]})], [text("Thank you.")])
@@ -201,7 +201,7 @@ async def test_a_phone_decides_with_one_thumb(workplace: Workplace) -> None:
     await expect(page.get_by_text("Nothing needs you")).to_be_visible()
 
 
-async def test_a_link_to_an_item_that_is_decided_says_so(workplace: Workplace) -> None:
+async def test_a_link_to_an_item_that_is_decided_reports_it(workplace: Workplace) -> None:
     workplace.expect(r"404.*inbox")
     window = await workplace.sign_in()
     await window.page.goto(f"{window.base_url}/inbox?item=sevt_01m7rs9jcqejp34gsarbw348pn")

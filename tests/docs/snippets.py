@@ -27,7 +27,9 @@ _PASSED: Final = re.compile(r"(?i)(HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDL
 _START_TIMEOUT: Final = 120.0
 _CREATE: Final = "python3 -m venv .venv"
 _ACTIVATE: Final = "source .venv/bin/activate"
-_COPIED: Final = ("src", "bench", "docs", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE")
+_COPIED: Final = (
+    *("src", "bench", "docs", "web", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,6 @@ def _copy_checkout(target: Path) -> None:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         else:
             shutil.copy2(source, target / name)

@@ -114,7 +114,7 @@ def _help_text(error: ClientError, server: Server) -> str:
         )
     if isinstance(error, Unauthenticated):
         return (
-            f"The server address comes from {server.source}. Create an API key on that server with "
-            "`footplate api-keys create`, and save it with `footplate config set api_key` or set FOOTPLATE_API_KEY."
+            f"The server address comes from {server.source}. Sign in with `footplate login`, or save an API key of "
+            "that server with `footplate config set api_key` or in FOOTPLATE_API_KEY."
         )
     return error.help

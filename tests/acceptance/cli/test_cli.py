@@ -329,7 +329,8 @@ async def test_sessions_are_listed_and_shown(cell: Cell) -> None:
     assert session_id not in (await cell.run("ls", "--quiet", "--activity", "failed", "--activity", "running")).out
     detail = await _json(cell, "session-detail", "show", session_id)
     assert (detail["session"]["id"], len(detail["turns"])) == (session_id, 1)
-    assert detail["session"]["activity"] == {"state": "completed", "reason": None}
+    activity = detail["session"]["activity"]
+    assert (activity["state"], activity["reason"]) == ("completed", None)
     assert (await cell.run("interrupt", session_id)).err == "Nothing is running.\n"
     shown = (await cell.run("show")).out
     assert session_id in shown

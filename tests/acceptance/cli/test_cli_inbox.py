@@ -72,6 +72,7 @@ async def test_comments_reach_the_agent_as_one_message(cell: Cell, client: Async
     assert ("Why there?" in shown.out, shown.out.count("draft")) == (True, 2)
     results = [await client.comments.send(session_id), *await asyncio.gather(*[client.comments.send(session_id)] * 1)]
     assert [len(result.comments) for result in results] == [2, 0]
+    assert (await _json(cell, "comments-sent", "comments", "send", session_id))["comments"] == []
     assert (await cell.run("comments", "send", session_id)).err.startswith("No drafts were left")
     listed = await _json(cell, "comments", "comments", "ls", session_id)
     assert {one["id"]: one["sent_event_id"] for one in listed} == dict.fromkeys(

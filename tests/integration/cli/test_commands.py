@@ -87,6 +87,10 @@ COMMANDS = [
         ("webhooks", name)
         for name in ("ls", "create", "show", "update", "rm", "rotate", "test", "deliveries", "replay")
     ),
+    *((name,) for name in ("login", "logout", "whoami", "dashboard", "pin", "unpin")),
+    *(("inbox", name) for name in ("ls", "assign", "snooze", "dismiss")),
+    *(("comments", name) for name in ("ls", "add", "edit", "rm", "send")),
+    *(("templates", name) for name in ("ls", "show", "create", "update", "rm")),
     *(("policy", name) for name in ("explain", "replay")),
     *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),

@@ -56,7 +56,8 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell:
             SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None, 1, None, None
         )
         await connection.fetchval(
-            SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False, "completed", False
+            SQL["end_turn"],
+            *(session_id, head["epoch"], "turn_1", "completed", {}, True, False, "completed", False, None),
         )
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, NothingToClaim)

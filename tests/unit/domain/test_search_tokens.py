@@ -1,5 +1,7 @@
 """Indexed text and searches are split into the same words."""
 
+from typing import Any
+
 import pytest
 
 from footplate.domain.text.search_tokens import SearchTerm, event_tokens, parse_search, split_into_tokens
@@ -26,7 +28,7 @@ def test_a_search_has_terms(text: str, terms: list[SearchTerm]) -> None:
 
 
 def test_only_messages_and_written_paths_are_indexed() -> None:
-    message = {"content": [{"type": "text", "text": "Fix it"}, {"type": "image"}, "x"]}
+    message: dict[str, Any] = {"content": [{"type": "text", "text": "Fix it"}, {"type": "image"}, "x"]}
     assert [*event_tokens("user.message", message)] == ["fix", "it"]
     assert [*event_tokens("agent.tool_use", {"name": "write", "input": {"path": "a/b.py", "content": "secret"}})] == [
         *("a", "b", "py")

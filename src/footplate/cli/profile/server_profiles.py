@@ -84,8 +84,8 @@ def _server_from_fields(source: str, fields: Mapping[str, str]) -> Server:
     api_key = os.environ.get("FOOTPLATE_API_KEY") or fields.get("api_key")
     if not api_key:
         raise NoServerSelected(
-            f"There is no API key for the server in {source}. Set FOOTPLATE_API_KEY, or run "
-            "`footplate config set api_key`."
+            f"There is no API key for the server in {source}. Sign in with `footplate login`, run "
+            "`footplate config set api_key`, or set FOOTPLATE_API_KEY."
         )
     running = _find_local_server(fields["base_url"])
     return Server(

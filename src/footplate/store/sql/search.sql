@@ -1,11 +1,13 @@
 -- The search index. The sweep writes it from the feed, so a turn writes nothing for it.
 
 -- name: search_backlog
--- The organisations with changes that are not indexed. `first` is the oldest change that their feed still has.
+-- The organisations with changes that are not indexed, in a random order: the time of a sweep may not suffice for all.
+-- `first` is the oldest change that their feed still has.
 select h.organisation, h.position as head, coalesce(p.position, 0) as position,
        (select f.position from feed f where f.organisation = h.organisation order by f.position limit 1) as first
 from feed_heads h left join search_progress p on p.organisation = h.organisation
 where h.position > coalesce(p.position, 0)
+order by random()
 
 -- name: search_changes
 select max(position) as position, array_agg(distinct session_id) as session_ids
