@@ -282,7 +282,7 @@ async def test_a_viewer_reads_and_is_told_why_not_more(workplace: Workplace) -> 
     created: Any = await workplace.client.sdk.post(
         "/v1/api_keys", body={"name": "reader", "roles": ["viewer"]}, cast_to=dict[str, Any]
     )
-    page = (await _open(workplace, session_id, "&path=a.txt&lines=2", key=created["key"])).page
+    page = (await _open(workplace, session_id, "&path=a.txt&lines=2", key=created["secret"])).page
     comment = page.get_by_role("toolbar", name="Selected lines").get_by_role("button", name="Comment")
     await expect(comment).to_be_disabled()
     await expect(comment).to_have_attribute("title", "Your role does not permit comments.")
