@@ -16,6 +16,7 @@ import { meQuery } from "./api/queries/me";
 import { Frame } from "./frame/frame";
 import { PageError, PageNotFound, PagePending } from "./frame/page-states";
 import { compact, type RawSearch, readText, safeReturnPath } from "./frame/search";
+import { readCompareSearch } from "./pages/compare/search";
 import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
 import { readSessionSearch } from "./pages/session/search";
@@ -78,6 +79,13 @@ const sessionRoute = createRoute({
   component: lazyRouteComponent(() => import("./pages/session/page")),
 });
 
+const compareRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: "/compare",
+  validateSearch: readCompareSearch,
+  component: lazyRouteComponent(() => import("./pages/compare/page")),
+});
+
 const newSessionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/new",
@@ -135,6 +143,7 @@ const routeTree = rootRoute.addChildren([
     inboxRoute,
     sessionsRoute,
     sessionRoute,
+    compareRoute,
     newSessionRoute,
     deviceRoute,
     designRoute,

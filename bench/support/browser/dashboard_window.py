@@ -106,7 +106,13 @@ class Workplace:
         return DashboardWindow(page=page, context=context, base_url=self.cluster.base_urls[0])
 
     async def start_session(
-        self, script: Replies, *, title: str, permissions: dict[str, Any] | None = None, tools: Sequence[Any] = ()
+        self,
+        script: Replies,
+        *,
+        title: str,
+        permissions: dict[str, Any] | None = None,
+        tools: Sequence[Any] = (),
+        extra_body: dict[str, Any] | None = None,
     ) -> str:
         """Starts a session whose model follows the script. Returns its id without waiting."""
         rules = permissions or _ALLOW
@@ -118,7 +124,7 @@ class Workplace:
         self._agents[repr(rules)] = agent
         name = f"browser-{secrets.token_hex(6)}"
         await self.cluster.model.install(name, script)
-        session_id = await self.client.session(agent, title=title)
+        session_id = await self.client.session(agent, title=title, extra_body=extra_body or {})
         await self.client.send_text(session_id, f"Begin [[script:{name}]]")
         return session_id
 

@@ -1,5 +1,6 @@
 // Imports the definitions of all actions, so that the registry is complete whichever page is open.
 import "./global";
+import "../pages/compare/actions";
 import "../pages/device/actions";
 import "../pages/health/actions";
 import "../pages/inbox/actions";

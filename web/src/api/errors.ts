@@ -12,6 +12,8 @@ export class ApiError extends Error {
   readonly field: string | null;
   readonly docs: string | null;
   readonly requestId: string | null;
+  /** All fields of the error. Some have more about the refusal, such as the files of a merge conflict. */
+  readonly details: Readonly<Record<string, unknown>>;
 
   constructor(status: number, body: unknown, requestId: string | null) {
     const detail = isErrorBody(body) ? body.error : null;
@@ -23,6 +25,7 @@ export class ApiError extends Error {
     this.help = detail?.help ?? null;
     this.field = detail?.field ?? null;
     this.docs = detail?.docs ?? null;
+    this.details = detail ?? {};
     this.requestId = (isErrorBody(body) ? body.request_id : null) ?? requestId;
   }
 

@@ -1,4 +1,76 @@
 // The actions of this tab. Each needs a browser test.
 import { defineActions } from "@/actions/registry";
 
-export const changesActions = defineActions([]);
+export const changesActions = defineActions([
+  {
+    id: "changes.next-file",
+    title: "Next changed file",
+    scope: "session",
+    shortcut: "j",
+    isHidden: true,
+    canRepeat: true,
+  },
+  {
+    id: "changes.previous-file",
+    title: "Previous changed file",
+    scope: "session",
+    shortcut: "k",
+    isHidden: true,
+    canRepeat: true,
+  },
+  { id: "changes.next-line", title: "Next line", scope: "session", shortcut: "down", isHidden: true, canRepeat: true },
+  {
+    id: "changes.previous-line",
+    title: "Previous line",
+    scope: "session",
+    shortcut: "up",
+    isHidden: true,
+    canRepeat: true,
+  },
+  {
+    id: "changes.extend-down",
+    title: "Select one line more",
+    scope: "session",
+    shortcut: "shift+down",
+    isHidden: true,
+    canRepeat: true,
+  },
+  {
+    id: "changes.extend-up",
+    title: "Select one line less",
+    scope: "session",
+    shortcut: "shift+up",
+    isHidden: true,
+    canRepeat: true,
+  },
+  { id: "changes.next-turn", title: "Changes of the next turn", scope: "session", shortcut: "]" },
+  { id: "changes.previous-turn", title: "Changes of the previous turn", scope: "session", shortcut: "[" },
+  { id: "changes.all-turns", title: "Changes of all turns", scope: "session", keywords: ["diff"] },
+  {
+    id: "changes.toggle-layout",
+    title: "Switch between unified and side by side",
+    scope: "session",
+    shortcut: "u",
+    keywords: ["split", "diff"],
+  },
+  { id: "changes.toggle-viewed", title: "Mark the file as viewed", scope: "session", shortcut: "v" },
+  { id: "changes.find-file", title: "Find a changed file", scope: "session", shortcut: "t", keywords: ["filter"] },
+  { id: "changes.copy-link", title: "Copy the link to the lines", scope: "session", shortcut: "l" },
+  { id: "changes.comment", title: "Comment on the lines", scope: "session", shortcut: "c", keywords: ["review"] },
+  { id: "changes.show-comments", title: "Show the comments", scope: "session", shortcut: "o", keywords: ["drafts"] },
+  {
+    id: "changes.send-comments",
+    title: "Send all comments to the agent",
+    scope: "session",
+    shortcut: "shift+s",
+    keywords: ["review", "submit"],
+  },
+  { id: "changes.merge", title: "Merge or push the changes", scope: "session", shortcut: "shift+m", keywords: ["git"] },
+  { id: "changes.download-patch", title: "Download the changes as a patch", scope: "session", keywords: ["export"] },
+  {
+    id: "changes.compare",
+    title: "Compare with another attempt",
+    scope: "session",
+    keywords: ["attempts", "forks", "children"],
+  },
+]);
