@@ -82,3 +82,17 @@ async def test_a_feed_that_is_too_short_starts_a_walk(cell: Cell, principal: Pri
     while await cell.database.fetch("search_walk", 1):
         await SearchIndexing(cell.database, cell.objects).run()
     assert await _find(cell, principal, "forgotten") == [session_id]
+
+
+async def test_a_session_with_very_many_words_is_found_by_each(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "Go.")
+    claim = await cell.claim(session_id, principal)
+    letters = [chr(0x20000 + number) for number in range(6000)]  # four bytes each in UTF-8
+    for start in range(0, len(letters), 300):
+        text = " ".join(letter * 64 for letter in letters[start : start + 300])
+        await cell.turns.append(claim, [Event("agent.message", {"content": [{"type": "text", "text": text}]})])
+    later = await cell.session(principal, "afterwards")
+    await _index(cell)
+    for letter in (letters[0], letters[4500]):
+        assert await _find(cell, principal, letter * 64) == [session_id]
+    assert await _find(cell, principal, "afterwards") == [later]

@@ -8,7 +8,7 @@ when the feed reports it, because the sweep may have indexed the session meanwhi
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import asyncpg
@@ -22,8 +22,10 @@ _RUN_SECONDS: Final = 3.0
 _CHANGES_PER_BATCH: Final = 500
 _SESSIONS_PER_WALK: Final = 200
 _EVENTS_PER_DOCUMENT: Final = 200
-_MAX_TOKENS: Final = 5000
-"""Different words of one row."""
+_MAX_DOCUMENT_BYTES: Final = 400_000
+"""A row whose words are longer is finished, and a new one begins. PostgreSQL confuses the words of a row with more than
+1 MiB. One message has at most about 200 kB.
+"""
 _CONTAINS: Final = "s.id in (select x.session_id from search_documents x where x.document @@ {}::text::tsquery)"
 
 
@@ -84,17 +86,22 @@ class SearchIndexing:
                 is_complete = len(rows) < _EVENTS_PER_DOCUMENT
                 if not rows:
                     return
-                tokens: list[str] = []
+                words: set[str] = set()
+                size = 0
                 for row in rows:
                     body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
-                    tokens += event_tokens(row["type"], body or {})
-                after = rows[-1]["seq"]
-                await self._write(session_id, after, mark, tokens)
+                    added = {*event_tokens(row["type"], body or {})} - words
+                    words |= added
+                    size += sum(len(mark) + len(word.encode()) for word in added)
+                    after = row["seq"]
+                    if row is rows[-1] or size > _MAX_DOCUMENT_BYTES:
+                        await self._write(session_id, after, mark, words)
+                        words, size = set(), 0
         except asyncpg.ForeignKeyViolationError:  # deleted meanwhile
             return
 
-    async def _write(self, session_id: str, seq: int, mark: str, tokens: Sequence[str]) -> None:
-        lexemes = [f"{mark}{token}" for token in [*dict.fromkeys(tokens)][:_MAX_TOKENS]]
+    async def _write(self, session_id: str, seq: int, mark: str, words: Iterable[str]) -> None:
+        lexemes = sorted({f"{mark}{word}" for word in words})
         await self._database.fetch("insert_search_document", session_id, seq, lexemes)
 
 
