@@ -1,5 +1,6 @@
 """The inbox has everything that waits for a person, and nothing that the viewer cannot see."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -249,6 +250,29 @@ async def test_items_are_assigned_and_snoozed_and_come_back_by_time(cell: Cell) 
     await check("Ann needs_you", "Bob needs_you")
     with pytest.raises(NotFound):
         await update(cell, ann, item_id, assignee_id="memb_0")
+
+
+async def test_an_assignment_and_a_snooze_at_the_same_time_both_count(cell: Cell) -> None:
+    admin = await create_admin(cell)
+    bob = await add_member(cell, admin, "Bob")
+    _, item_id = await fail(cell, admin)
+    until = datetime.now(UTC) + timedelta(hours=1)
+
+    async def assign_then_wait(read: asyncio.Event, go: asyncio.Event) -> None:
+        async with cell.units.unit(admin, None) as unit:
+            await unit.update_inbox_item(admin, item_id, InboxUpdate(assignee_id=bob.id, changes_assignee=True))
+            read.set()
+            await go.wait()
+
+    assigned, go = asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(assign_then_wait(assigned, go))
+    await assigned.wait()
+    second = asyncio.create_task(update(cell, admin, item_id, snoozed_until=until))
+    await asyncio.sleep(0.3)  # it has read the item, and waits for the first change
+    go.set()
+    await asyncio.gather(first, second)
+    item = await cell.reads.inbox_item(admin, item_id)
+    assert (item.assignee_id, item.snoozed_until) == (bob.id, until)
 
 
 async def test_a_hidden_session_has_no_items_and_no_member_is_assigned_what_it_cannot_see(cell: Cell) -> None:

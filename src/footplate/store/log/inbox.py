@@ -52,9 +52,10 @@ class InboxUnitOfWork(InboxUnit):
         await self._connection.execute(
             SQL["set_inbox_state"],
             *(old.session.id, item_id, principal.organisation, assignee, snoozed_until, principal.id),
+            *(update.changes_assignee, update.changes_snooze),
         )
         new = await load_item(self._connection, self._objects, principal, item_id)
-        if new.assignee_id != assignee:
+        if update.changes_assignee and new.assignee_id != assignee:
             raise InvalidRequest(
                 f"assignee_id: the member {assignee!r} cannot see the session of this item",
                 field="assignee_id",

@@ -70,10 +70,13 @@ from (
 select session_id from session_heads where session_id = $1 and organisation = $2 for key share
 
 -- name: set_inbox_state
-insert into inbox_states (session_id, item_id, organisation, assignee, snoozed_until, updated_by)
+-- Sets the assignee if $7, and the end of the snooze if $8. A concurrent change of the other one stays.
+insert into inbox_states as st (session_id, item_id, organisation, assignee, snoozed_until, updated_by)
 values ($1, $2, $3, $4, $5, $6)
 on conflict (session_id, item_id) do update
-set assignee = excluded.assignee, snoozed_until = excluded.snoozed_until, updated_by = excluded.updated_by, updated_at = now()
+set assignee = case when $7 then excluded.assignee else st.assignee end,
+    snoozed_until = case when $8 then excluded.snoozed_until else st.snoozed_until end,
+    updated_by = excluded.updated_by, updated_at = now()
 
 -- name: find_problem
 -- The session of a failed turn or of a merge conflict, also if it was dismissed before.
