@@ -168,6 +168,8 @@ async def test_conflicts_of_requested_merges_are_listed_until_they_are_resolved(
         assert not await unit.remove_merge_conflict(session_id, "proj_1", "main")
     assert await list_inbox(cell, principal) == []
     await record()
+    await cell.expect_nothing_to_claim(session_id, principal)
+    assert len(await list_inbox(cell, principal)) == 1, "a worker looked for work, and the session has not run"
     await cell.send(principal, session_id, "Go.")
     await cell.claim(session_id, principal)
     assert await list_inbox(cell, principal) == [], "the session has run since"
