@@ -177,6 +177,23 @@ async def test_conflicts_of_requested_merges_are_listed_until_they_are_resolved(
     assert len(await list_inbox(cell, principal)) == 1
 
 
+async def test_a_merge_that_succeeds_resolves_the_conflict_of_a_merge_step(cell: Cell) -> None:
+    principal = new_principal()
+    files: Any = FILES
+    outcome = replace(COMPLETED, step_failed=True, error_message="x", data={"branch": "main", "conflicts": files})
+    session_id, turn_id = await fail(cell, principal, outcome)
+    async with cell.database.connection() as connection:
+        await connection.execute("update sessions set project_ids = '{proj_1}' where id = $1", session_id)
+    for project_id, branch in (("proj_2", "main"), ("proj_1", "other")):
+        async with cell.units.unit(principal, None) as unit:
+            assert not await unit.remove_merge_conflict(session_id, project_id, branch)
+    assert [one.id for one in await list_inbox(cell, principal)] == [turn_id]
+    async with cell.units.unit(principal, None) as unit:
+        assert await unit.remove_merge_conflict(session_id, "proj_1", "main")
+    assert await list_inbox(cell, principal) == []
+    assert await notices(cell, principal) == [(turn_id, "closed")]
+
+
 async def test_a_dismissal_counts_once_and_until_the_next_failure(cell: Cell) -> None:
     principal = new_principal()
     session_id, turn_id = await fail(cell, principal)
@@ -207,6 +224,7 @@ async def test_who_ends_or_archives_a_session_has_seen_its_failure(cell: Cell) -
     deleted, turn_id = await fail(cell, principal)
     await update(cell, principal, turn_id, snoozed_until=datetime.now(UTC))
     async with cell.units.unit(principal, None) as unit:
+        await unit.record_merge_conflict(principal, ended, "proj_1", CONFLICT)
         end = SessionEnd(outcome=EndOutcome.FAILED, ended_by=principal.id)
         await unit.end_session(principal, ended, end)
         await unit.archive_session(principal, archived)

@@ -106,7 +106,19 @@ set (id, created_at, dismissed_at) = (
 returning id
 
 -- name: remove_merge_conflict
-delete from merge_conflicts where session_id = $1 and project_id = $2 and branch = $3 returning id
+-- Also the conflict of a merge step, if it was the last turn. The head is locked first, as by the end of a session.
+with of_step as (
+    update session_heads h set problem = null
+    from sessions s, turns t, steps st
+    where h.session_id = $1 and h.problem = 'merge_conflict' and s.id = h.session_id
+      and t.session_id = h.session_id and t.id = h.problem_turn and t.result -> 'data' ->> 'branch' = $3
+      and st.session_id = t.session_id and st.position = t.position
+      and coalesce(st.definition ->> 'project_id', s.project_ids[1]) = $2
+    returning t.id
+), requested as (
+    delete from merge_conflicts where session_id = $1 and project_id = $2 and branch = $3 returning id
+)
+select id from of_step union all select id from requested
 
 -- name: add_session_change_to_feed
 -- A change of a session that is no event of its log.
