@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from bench.prove.figure import Figure
+from bench.prove.figure import Figure, time_limit
 from bench.support.clients import Client, Event, texts
 from bench.support.cluster import open_cluster
 from footplate.testing import (
@@ -72,6 +72,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     slowest: dict[str, float] = {}
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         agent = await client.agent(extra_body={"harness": "claude"})
+        limit = time_limit(_MAX_TURN_SECONDS, quick=quick)
         for name in _QUICK if quick else _CASES:
             case = _CASES[name]
             script = "case-" + "".join(letter for letter in name if letter.isalnum())
@@ -82,7 +83,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 took = time.monotonic() - began
                 slowest[name] = max(took, slowest.get(name, 0.0))
                 turns += 1
-                faults += [f"{name}: {fault}" for fault in _find_faults(case, events, took)]
+                faults += [
+                    f"{name}: {fault}"
+                    for fault in _find_faults(case, events, took, time_limit(_MAX_TURN_SECONDS, quick=quick))
+                ]
     longest = max(slowest.values())
     headline = f"{turns} turns of {len(slowest)} kinds ended as documented, the slowest after {longest:.1f} s"
     summary = (
@@ -96,7 +100,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(headline=headline, summary=summary, holds=not faults, details={"slowest": {**slowest}})
 
 
-def _find_faults(case: Case, events: list[Event], took: float) -> list[str]:
+def _find_faults(case: Case, events: list[Event], took: float, limit: float) -> list[str]:
     found = []
     if (ends := events[-1]["stop_reason"]["type"]) != case.stop_reason:
         found.append(f"ended with {ends}")
@@ -109,6 +113,6 @@ def _find_faults(case: Case, events: list[Event], took: float) -> list[str]:
     if running != case.attempts:
         found.append(f"{running} attempts, not {case.attempts}")
     waits = sum(max(_RETRY_WAIT * 2**number, 1.0) for number in range(case.attempts - 1))
-    if took > _MAX_TURN_SECONDS * case.attempts + waits:
+    if took > limit * case.attempts + waits:
         found.append(f"took {took:.1f} s")
     return found
