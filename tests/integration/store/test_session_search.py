@@ -85,7 +85,7 @@ async def test_a_feed_that_is_too_short_starts_a_walk(cell: Cell, principal: Pri
     assert await _find(cell, principal, "forgotten") == [session_id]
 
 
-async def test_a_session_with_very_many_words_is_found_by_each(cell: Cell, principal: Principal) -> None:
+async def test_a_session_with_very_many_tokens_is_found_by_each(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "Go.")
     claim = await cell.claim(session_id, principal)
     letters = [chr(0x20000 + number) for number in range(6000)]  # four bytes each in UTF-8

@@ -190,7 +190,7 @@ async def test_a_tree_in_which_something_has_run_is_never_stored(world: World) -
     ("setup", "request_"),
     [("make all", REQUEST), ("make", replace(REQUEST, platform="image")), ("make", replace(REQUEST, inside_path="/w"))],
 )
-async def test_what_another_setup_or_platform_left_is_never_stored(
+async def test_files_of_another_setup_or_platform_are_never_stored(
     world: World, setup: str, request_: SetupRequest
 ) -> None:
     tree = await world.check_out("sesn_a")

@@ -11,7 +11,7 @@ from tests.unit.api.fake_services import ALICE
 from tests.unit.api.test_approvals import create_session, make_approvals
 
 from footplate.api.routes.session import session_templates
-from footplate.api.routes.session.sessions import PreparedSession
+from footplate.api.routes.session.sessions import PreparedSession, prepare_session
 from footplate.api.wire.inbox import InboxCountsResponse, InboxItemResponse
 from footplate.api.wire.session.comments import SentComments, SessionComment
 from footplate.api.wire.session.session_templates import SessionTemplateResponse
@@ -171,7 +171,7 @@ async def test_a_new_name_does_not_undo_a_change_of_the_session(
     async def change_meanwhile(*arguments: Any) -> PreparedSession:
         monkeypatch.undo()
         assert (await http.post(path, json={"session": newer})).status_code == 200
-        return await session_templates.prepare_session(*arguments)
+        return await prepare_session(*arguments)
 
     monkeypatch.setattr(session_templates, "prepare_session", change_meanwhile)
     renamed = (await http.post(path, json={"name": "Renamed"})).json()

@@ -32,7 +32,7 @@ _SESSIONS_PER_WALK: Final = 200
 _EVENTS_PER_DOCUMENT: Final = 200
 _SEARCHED_TYPES: Final = ("user.message", "agent.message", "agent.tool_use")
 _MAX_DOCUMENT_BYTES: Final = 400_000
-"""A row whose words are longer is finished, and a new one begins. PostgreSQL confuses the words of a row with more than
+"""A row with more is finished, and a new one begins. PostgreSQL mixes up the words of a row that has more than
 1 MiB. One message has at most about 200 kB.
 """
 _CONTAINS: Final = "s.id in (select x.session_id from search_documents x where x.document @@ {}::text::tsquery)"
@@ -95,19 +95,19 @@ class SearchIndexing:
             return
 
     async def _index_events(self, session_id: str, mark: str, after: int, archived: int) -> None:
-        words: set[str] = set()
+        tokens: set[str] = set()
         size = count = 0
         async for event in self._read_events(session_id, after, archived):
-            added = {*event_tokens(event["type"], await self._load_body(event))} - words
-            words |= added
-            size += sum(len(mark) + len(word.encode()) for word in added)
+            added = {*event_tokens(event["type"], await self._load_body(event))} - tokens
+            tokens |= added
+            size += sum(len(mark) + len(token.encode()) for token in added)
             count += 1
             after = event["seq"]
             if count == _EVENTS_PER_DOCUMENT or size > _MAX_DOCUMENT_BYTES:
-                await self._write(session_id, after, mark, words)
-                words, size, count = set(), 0, 0
+                await self._write(session_id, after, mark, tokens)
+                tokens, size, count = set(), 0, 0
         if count:
-            await self._write(session_id, after, mark, words)
+            await self._write(session_id, after, mark, tokens)
 
     async def _read_events(self, session_id: str, after: int, archived: int) -> AsyncIterator[Row | ArchiveLine]:
         """Yields the events after a position. Those up to `archived` may be in the object store."""
@@ -148,8 +148,8 @@ class SearchIndexing:
                 _log_missing(event["object_key"], error)
         return event["body"] or {}
 
-    async def _write(self, session_id: str, seq: int, mark: str, words: Iterable[str]) -> None:
-        lexemes = sorted({f"{mark}{word}" for word in words})
+    async def _write(self, session_id: str, seq: int, mark: str, tokens: Iterable[str]) -> None:
+        lexemes = sorted({f"{mark}{token}" for token in tokens})
         await self._database.fetch("insert_search_document", session_id, seq, lexemes)
 
 
