@@ -83,10 +83,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 took = time.monotonic() - began
                 slowest[name] = max(took, slowest.get(name, 0.0))
                 turns += 1
-                faults += [
-                    f"{name}: {fault}"
-                    for fault in _find_faults(case, events, took, time_limit(_MAX_TURN_SECONDS, quick=quick))
-                ]
+                faults += [f"{name}: {fault}" for fault in _find_faults(case, events, took, limit)]
     longest = max(slowest.values())
     headline = f"{turns} turns of {len(slowest)} kinds ended as documented, the slowest after {longest:.1f} s"
     summary = (
