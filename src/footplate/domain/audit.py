@@ -85,13 +85,15 @@ def seal_batch(previous: str, records: Sequence[str]) -> str:
 
 
 def build_decision_entries(new_events: Sequence[Event], *, principal: str | None = None) -> list[AuditEntry]:
-    """Build an entry for each tool call in these events. `principal` is the author of the turn's message.
+    """Build an entry for each tool call in these events, and for each setup command, on which the gate decides as on a
+    call. `principal` is the author of the turn's message.
 
     The bodies are cleaned as in the log, because a command may contain characters that the database rejects.
     """
     entries = []
     for new_event in new_events:
-        if new_event.type not in ev.TOOL_USES:
+        is_setup = new_event.type == ev.SETUP_STARTED
+        if new_event.type not in ev.TOOL_USES and not is_setup:
             continue
         event = replace(new_event, body=clean_object(new_event.body))
         permission = event.body.get("permission")
@@ -105,9 +107,9 @@ def build_decision_entries(new_events: Sequence[Event], *, principal: str | None
                 event=event.id,
                 principal=principal,
                 outcome=str(event.body.get("evaluated_permission")),
-                tool=_tool_name(event),
+                tool=ev.SETUP_TOOL if is_setup else _tool_name(event),
                 layer=str(permission_fields["layer"]) if permission_fields.get("layer") is not None else None,
-                input_hash=hash_json(event.body.get("input")),
+                input_hash=hash_json(ev.setup_input(event.body) if is_setup else event.body.get("input")),
                 content=content,
                 content_hash=hash_json(content),
             )

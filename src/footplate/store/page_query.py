@@ -25,7 +25,8 @@ _SELECTS: Final = {
     "audit": "select s.* from (select a.*, null::timestamptz as archived_at,"
     " (select p.name from principals p where p.id = a.principal) as principal_name,"
     " (select t.title from sessions t where t.id = a.session) as session_title,"
-    " (select e.body -> 'input' from sessions t join events e on e.session_id = t.id"
+    " (select coalesce(e.body -> 'input', case when e.type = 'project.setup_started' then"
+    " json_build_object('command', e.body -> 'command') end) from sessions t join events e on e.session_id = t.id"
     " where t.id = a.session and e.event_id = a.event and e.ref_seq is null) as call_input from audit a) s",
     "members": "select s.* from (select p.*, disabled_at as archived_at from principals p where p.kind <> 'team') s",
     "teams": "select s.* from (select p.*, p.disabled_at as archived_at, array(select t.member from team_members t"

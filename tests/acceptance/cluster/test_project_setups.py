@@ -109,7 +109,7 @@ async def test_later_sessions_start_with_the_directories_of_the_first_setup(worl
     first = await world.start(project_id, secret="of-this-session")
     assert (await world.run(first)).startswith(READY)
     started, ended = await world.setups(first)
-    assert (started["command"], started["restored"]) == (SETUP, [])
+    assert (started["command"], started["restored"], started["evaluated_permission"]) == (SETUP, [], "allow")
     assert (ended["status"], ended["exit_code"], ended["stored"]) == ("completed", 0, ["node_modules"])
     assert ended["output"] == "restored [] context []\nready"
     # Once in each tree.

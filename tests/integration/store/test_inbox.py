@@ -1,5 +1,6 @@
 """The inbox has everything that waits for a person, and nothing that the viewer cannot see."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -167,11 +168,30 @@ async def test_conflicts_of_requested_merges_are_listed_until_they_are_resolved(
         assert not await unit.remove_merge_conflict(session_id, "proj_1", "main")
     assert await list_inbox(cell, principal) == []
     await record()
+    await cell.expect_nothing_to_claim(session_id, principal)
+    assert len(await list_inbox(cell, principal)) == 1, "a worker looked for work, and the session has not run"
     await cell.send(principal, session_id, "Go.")
     await cell.claim(session_id, principal)
     assert await list_inbox(cell, principal) == [], "the session has run since"
     await record()
     assert len(await list_inbox(cell, principal)) == 1
+
+
+async def test_a_merge_that_succeeds_resolves_the_conflict_of_a_merge_step(cell: Cell) -> None:
+    principal = new_principal()
+    files: Any = FILES
+    outcome = replace(COMPLETED, step_failed=True, error_message="x", data={"branch": "main", "conflicts": files})
+    session_id, turn_id = await fail(cell, principal, outcome)
+    async with cell.database.connection() as connection:
+        await connection.execute("update sessions set project_ids = '{proj_1}' where id = $1", session_id)
+    for project_id, branch in (("proj_2", "main"), ("proj_1", "other")):
+        async with cell.units.unit(principal, None) as unit:
+            assert not await unit.remove_merge_conflict(session_id, project_id, branch)
+    assert [one.id for one in await list_inbox(cell, principal)] == [turn_id]
+    async with cell.units.unit(principal, None) as unit:
+        assert await unit.remove_merge_conflict(session_id, "proj_1", "main")
+    assert await list_inbox(cell, principal) == []
+    assert await notices(cell, principal) == [(turn_id, "closed")]
 
 
 async def test_a_dismissal_counts_once_and_until_the_next_failure(cell: Cell) -> None:
@@ -204,6 +224,7 @@ async def test_who_ends_or_archives_a_session_has_seen_its_failure(cell: Cell) -
     deleted, turn_id = await fail(cell, principal)
     await update(cell, principal, turn_id, snoozed_until=datetime.now(UTC))
     async with cell.units.unit(principal, None) as unit:
+        await unit.record_merge_conflict(principal, ended, "proj_1", CONFLICT)
         end = SessionEnd(outcome=EndOutcome.FAILED, ended_by=principal.id)
         await unit.end_session(principal, ended, end)
         await unit.archive_session(principal, archived)
@@ -249,6 +270,29 @@ async def test_items_are_assigned_and_snoozed_and_come_back_by_time(cell: Cell) 
     await check("Ann needs_you", "Bob needs_you")
     with pytest.raises(NotFound):
         await update(cell, ann, item_id, assignee_id="memb_0")
+
+
+async def test_an_assignment_and_a_snooze_at_the_same_time_both_count(cell: Cell) -> None:
+    admin = await create_admin(cell)
+    bob = await add_member(cell, admin, "Bob")
+    _, item_id = await fail(cell, admin)
+    until = datetime.now(UTC) + timedelta(hours=1)
+
+    async def assign_then_wait(read: asyncio.Event, go: asyncio.Event) -> None:
+        async with cell.units.unit(admin, None) as unit:
+            await unit.update_inbox_item(admin, item_id, InboxUpdate(assignee_id=bob.id, changes_assignee=True))
+            read.set()
+            await go.wait()
+
+    assigned, go = asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(assign_then_wait(assigned, go))
+    await assigned.wait()
+    second = asyncio.create_task(update(cell, admin, item_id, snoozed_until=until))
+    await asyncio.sleep(0.3)  # it has read the item, and waits for the first change
+    go.set()
+    await asyncio.gather(first, second)
+    item = await cell.reads.inbox_item(admin, item_id)
+    assert (item.assignee_id, item.snoozed_until) == (bob.id, until)
 
 
 async def test_a_hidden_session_has_no_items_and_no_member_is_assigned_what_it_cannot_see(cell: Cell) -> None:

@@ -10,6 +10,7 @@ from footplate.domain.sessions.events import Event
 from footplate.domain.text.search_tokens import parse_search
 from footplate.store.resources.session_search import SearchIndexing
 
+from .archivable_session import create_archivable_session
 from .cell import COMPLETED, Cell, new_principal
 
 
@@ -82,3 +83,45 @@ async def test_a_feed_that_is_too_short_starts_a_walk(cell: Cell, principal: Pri
     while await cell.database.fetch("search_walk", 1):
         await SearchIndexing(cell.database, cell.objects).run()
     assert await _find(cell, principal, "forgotten") == [session_id]
+
+
+async def test_a_session_with_very_many_tokens_is_found_by_each(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "Go.")
+    claim = await cell.claim(session_id, principal)
+    letters = [chr(0x20000 + number) for number in range(6000)]  # four bytes each in UTF-8
+    for start in range(0, len(letters), 300):
+        text = " ".join(letter * 64 for letter in letters[start : start + 300])
+        await cell.turns.append(claim, [Event("agent.message", {"content": [{"type": "text", "text": text}]})])
+    later = await cell.session(principal, "afterwards")
+    await _index(cell)
+    for letter in (letters[0], letters[4500]):
+        assert await _find(cell, principal, letter * 64) == [session_id]
+    assert await _find(cell, principal, "afterwards") == [later]
+
+
+async def test_messages_in_a_log_archive_are_indexed(cell: Cell, principal: Principal) -> None:
+    session = await create_archivable_session(cell, principal, 1)
+    await session.archive()
+    assert len(session.archives) == 1
+    claim = await cell.claim(await _say(cell, principal, session.id, "latest"), principal)
+    await cell.turns.finish(claim, COMPLETED)
+    await _index(cell)
+    assert await _find(cell, principal, "steer latest") == [session.id]
+
+
+async def test_a_missing_object_does_not_stop_the_index(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "Go.")
+    claim = await cell.claim(session_id, principal)
+    large = "early " + "word " * 100_000
+    await cell.turns.append(claim, [Event("agent.message", {"content": [{"type": "text", "text": large}]})])
+    later = await cell.session(principal, "afterwards")
+    for path in (cell.folder / principal.organisation / session_id).rglob("body_*"):
+        path.unlink()
+    await _index(cell)
+    assert await _find(cell, principal, "early") == [session_id]
+    assert await _find(cell, principal, "afterwards") == [later]
+
+
+async def _say(cell: Cell, principal: Principal, session_id: str, text: str) -> str:
+    await cell.send(principal, session_id, text)
+    return session_id

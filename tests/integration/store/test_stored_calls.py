@@ -2,9 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+from footplate.domain import audit
+from footplate.domain.audit import AuditFilter
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.policy.permissions import Layer, PermissionOutcome
+from footplate.domain.pagination import Page
+from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter, StoredCall
+from footplate.domain.sessions import events
+from footplate.domain.sessions.events import Event
 
 from .cell import Cell, new_principal
 from .test_audit import deny_commands
@@ -23,6 +29,20 @@ async def test_calls_come_with_their_inputs_newest_first(cell: Cell) -> None:
     assert [one.session_id for one in found] == [second, first, first]
     assert {(one.name, one.server, one.original_outcome) for one in found} == {("bash", None, PermissionOutcome.DENY)}
     assert await _calls(cell, new_principal()) == []
+
+
+async def test_a_setup_command_is_a_call_in_the_audit_trail(cell: Cell) -> None:
+    principal = new_principal()
+    session_id = await cell.session(principal, "Go.")
+    claim = await cell.claim(session_id, principal)
+    body: JsonObject = {"project_id": "proj_1", "name": "app", "command": "npm ci", "restored": []}
+    allowed = events.permission_fields(Decision(PermissionOutcome.ALLOW, "A rule.", "Bash(npm ci)", Layer.PROJECT))
+    await cell.turns.append(claim, [Event(events.SETUP_STARTED, {**body, **allowed})])
+    (call,) = await _calls(cell, principal)
+    assert (call.name, call.server, call.input) == ("bash", None, {"command": "npm ci"})
+    (entry,) = await cell.reads.audit(principal, Page(limit=9), AuditFilter(kind="decision"))
+    assert (entry.outcome, entry.tool, entry.layer, entry.call_input) == ("allow", "bash", "project", call.input)
+    assert entry.input_hash == audit.hash_json(call.input)
 
 
 async def test_stored_calls_are_paged_and_filtered(cell: Cell) -> None:

@@ -186,6 +186,31 @@ async def test_a_tree_in_which_something_has_run_is_never_stored(world: World) -
     assert await world.setup.complete_setup(tree) == ()
 
 
+@pytest.mark.parametrize(
+    ("setup", "request_"),
+    [("make all", REQUEST), ("make", replace(REQUEST, platform="image")), ("make", replace(REQUEST, inside_path="/w"))],
+)
+async def test_files_of_another_setup_or_platform_are_never_stored(
+    world: World, setup: str, request_: SetupRequest
+) -> None:
+    tree = await world.check_out("sesn_a")
+    await world.setup.begin_setup(tree, REQUEST)
+    fill(tree.files / "node_modules")  # and then it fails
+    assert tree.project is not None
+    changed = replace(tree, project=replace(tree.project, setup=setup))
+    await world.setup.begin_setup(changed, replace(request_, is_home_empty=False))
+    assert await world.setup.complete_setup(changed) == ()
+    assert world.index.entries == {}
+
+
+async def test_a_setup_that_is_repeated_is_stored(world: World) -> None:
+    tree = await world.check_out("sesn_a")
+    await world.setup.begin_setup(tree, REQUEST)
+    fill(tree.files / "node_modules")
+    await world.setup.begin_setup(tree, replace(REQUEST, is_home_empty=False))
+    assert await world.setup.complete_setup(tree) == ["node_modules"]
+
+
 async def test_a_tree_that_was_opened_without_a_setup_is_never_stored(world: World) -> None:
     tree = await world.check_out("sesn_1")
     await world.check_out("sesn_1", replace(world.project, setup=None))

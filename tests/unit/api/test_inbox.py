@@ -1,13 +1,17 @@
 """The routes of the inbox, comments, pins and templates: what they serve, and what they refuse."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx2
+import pytest
 from anthropic import AsyncAnthropic
 from tests.unit.api.conftest import Api, make_client
 from tests.unit.api.fake_services import ALICE
 from tests.unit.api.test_approvals import create_session, make_approvals
 
+from footplate.api.routes.session import session_templates
+from footplate.api.routes.session.sessions import PreparedSession, prepare_session
 from footplate.api.wire.inbox import InboxCountsResponse, InboxItemResponse
 from footplate.api.wire.session.comments import SentComments, SessionComment
 from footplate.api.wire.session.session_templates import SessionTemplateResponse
@@ -152,6 +156,26 @@ async def test_a_template_is_checked_like_a_session(api: Api, http: httpx2.Async
     archived = (await http.post(f"{path}/archive")).json()
     assert archived["archived_at"] is not None
     assert (await http.get("/v1/session_templates")).json()["data"] == []
+
+
+async def test_a_new_name_does_not_undo_a_change_of_the_session(
+    api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    session: JsonObject = {"agent": agent.id, "environment_id": environment.id}
+    made = (await http.post("/v1/session_templates", json={"name": "Review", "session": session})).json()
+    path = f"/v1/session_templates/{made['id']}"
+    newer = {**session, "title": "Newer"}
+
+    async def change_meanwhile(*arguments: Any) -> PreparedSession:
+        monkeypatch.undo()
+        assert (await http.post(path, json={"session": newer})).status_code == 200
+        return await prepare_session(*arguments)
+
+    monkeypatch.setattr(session_templates, "prepare_session", change_meanwhile)
+    renamed = (await http.post(path, json={"name": "Renamed"})).json()
+    assert (renamed["name"], renamed["session"]) == ("Renamed", newer)
 
 
 async def test_pinned_sessions_can_be_listed(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:

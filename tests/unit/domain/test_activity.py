@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from footplate.domain.sessions import events
 from footplate.domain.sessions.activity import COUNTED_STATES, ActivityFacts, derive_activity
+from footplate.domain.sessions.activity_message import ActivityDetails, describe_activity
 from footplate.domain.sessions.turns import Activity, ActivityState, SessionStatus, StallReason
 
 _IDLE = ActivityFacts(
@@ -120,3 +122,12 @@ def test_only_stalled_sessions_have_a_reason_and_sessions_with_work_are_counted(
 )
 def test_each_activity_has_one_state(facts: ActivityFacts, state: str) -> None:
     assert derive_activity(facts)[1] == state
+
+
+def test_the_message_of_a_running_session_names_the_setup_or_the_call() -> None:
+    running = Activity(ActivityState.RUNNING)
+    setup = ActivityDetails(event_type=events.SETUP_STARTED, call_name="app")
+    assert describe_activity(running, setup) == "Runs the setup of the project app."
+    call = ActivityDetails(event_type=events.AGENT_TOOL_USE, call_name="bash", call_input="make")
+    assert describe_activity(running, call) == "bash: make"
+    assert describe_activity(running, ActivityDetails()) == "The model is responding."

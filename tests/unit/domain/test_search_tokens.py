@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from footplate.domain.json import JsonObject
 from footplate.domain.text.search_tokens import SearchTerm, event_tokens, parse_search, split_into_tokens
 
 
@@ -35,3 +36,9 @@ def test_only_messages_and_written_paths_are_indexed() -> None:
     ]
     assert [*event_tokens("agent.tool_use", {"name": "read", "input": {"path": "a"}})] == []
     assert [*event_tokens("agent.tool_use", {"name": "Edit", "input": "x"})] == []
+
+
+def test_the_limit_of_a_message_counts_all_its_blocks() -> None:
+    block: JsonObject = {"type": "text", "text": "word " * 3000 + "last"}
+    tokens = [*event_tokens("user.message", {"content": [block, block, block]})]
+    assert (len(tokens), tokens.count("last")) == (4001, 1)

@@ -15,9 +15,6 @@ from typing import Final, Protocol
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.json import Json, JsonObject
 
-SETUP_STARTED: Final = "project.setup_started"
-SETUP_ENDED: Final = "project.setup_ended"
-
 MAX_COMMAND_CHARACTERS: Final = 16_384
 MAX_CACHED_DIRECTORIES: Final = 32
 _MAX_DIRECTORY_CHARACTERS: Final = 255

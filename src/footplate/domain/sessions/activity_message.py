@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from footplate.domain.sessions import events
 from footplate.domain.sessions.steps import PauseReason
 from footplate.domain.sessions.turns import Activity, ActivityState, StallReason
 
@@ -40,6 +41,7 @@ class ActivityDetails:
     event_type: str | None = None
     """The oldest call that waits for a person, or else the last event of an open turn."""
     call_name: str | None = None
+    """The name of the call, or of the project whose setup runs."""
     call_input: str | None = None
     """The command, the path or the question of the call."""
     pause_reason: str | None = None
@@ -53,6 +55,8 @@ def describe_activity(activity: Activity, details: ActivityDetails) -> str | Non
     message = _STATES.get(activity.state)
     if activity.state is ActivityState.PAUSED and details.pause_reason:
         message = _PAUSES.get(PauseReason(details.pause_reason), message)
+    elif activity.state is ActivityState.RUNNING and details.event_type == events.SETUP_STARTED:
+        message = f"Runs the setup of the project {details.call_name}."
     elif activity.state is ActivityState.WAITING_FOR_ANSWER and details.call_input:
         message = details.call_input
     elif (

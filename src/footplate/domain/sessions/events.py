@@ -37,6 +37,10 @@ SESSION_DELETED: Final = "session.deleted"
 MODEL_REQUEST_START: Final = "span.model_request_start"
 MODEL_REQUEST_END: Final = "span.model_request_end"
 
+SETUP_STARTED: Final = "project.setup_started"
+SETUP_ENDED: Final = "project.setup_ended"
+SETUP_TOOL: Final = "bash"
+"""The tool that the setup command of a project is a call of, for the gate and the audit trail."""
 TOOL_USES: Final = frozenset({AGENT_TOOL_USE, AGENT_MCP_TOOL_USE})
 TOOL_RESULTS: Final = frozenset({AGENT_TOOL_RESULT, AGENT_MCP_TOOL_RESULT})
 """Results of tools that Footplate runs. Custom tools are run by the client."""
@@ -121,11 +125,17 @@ def tool_use(name: str, tool_input: JsonObject, *, call_id: str, decision: Decis
     """Build the event of a tool call. `call_id`, the model's id of the call, is an extra field: it lets a restarted
     turn match calls and results. `decision` is None if the gate was not asked, because the tool does not exist.
     """
-    body: JsonObject = {"name": name, "input": tool_input, **_permission_fields(decision), "call_id": call_id}
+    body: JsonObject = {"name": name, "input": tool_input, **permission_fields(decision), "call_id": call_id}
     return Event(AGENT_TOOL_USE, body)
 
 
-def _permission_fields(decision: Decision | None) -> JsonObject:
+def setup_input(body: Mapping[str, Json]) -> JsonObject:
+    """Return the input of the call that a setup is, from the body of the event that says that it has started."""
+    return {"command": body.get("command")}
+
+
+def permission_fields(decision: Decision | None) -> JsonObject:
+    """Return the fields of a call's event that say what the gate decided."""
     if decision is None:
         return {"evaluated_permission": "allow"}
     event_fields = decision.event_fields
@@ -159,7 +169,7 @@ def mcp_tool_use(
         "mcp_server_name": server,
         "name": name,
         "input": tool_input,
-        **_permission_fields(decision),
+        **permission_fields(decision),
         "call_id": call_id,
     }
     return Event(AGENT_MCP_TOOL_USE, body)

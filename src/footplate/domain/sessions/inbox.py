@@ -177,7 +177,7 @@ class InboxUnit(Protocol):
         """Add the conflict of a merge that a client requested, or update that of an earlier one."""
 
     async def remove_merge_conflict(self, session_id: str, project_id: str, branch: str) -> bool:
-        """Remove the conflict with a branch, because a merge into it has succeeded. False: there was none."""
+        """Remove the conflicts with a branch, because a merge into it has succeeded. False: there were none."""
 
 
 def find_problem(outcome: TurnOutcome) -> InboxKind | None:

@@ -56,7 +56,8 @@ def event_tokens(event_type: str, body: Mapping[str, Json]) -> Iterable[str]:
             for key in _PATH_FIELDS:
                 yield from split_into_tokens(str(tool_input.get(key) or ""))
         return
-    content = body.get("content")
+    content, remaining = body.get("content"), _MAX_TEXT_LENGTH
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and isinstance(text := block.get("text"), str):
-            yield from split_into_tokens(text)
+            yield from split_into_tokens(text[:remaining])
+            remaining = max(0, remaining - len(text))

@@ -26,10 +26,11 @@ class QueueReports:
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         shared = settings.task_queue
+        backends = settings.backend_names if settings.backends else []  # as the workers do
         self._queues: Sequence[tuple[str, str, str | None]] = [
             (shared, _WORKFLOW, None),
             (shared, _ACTIVITY, None),
-            *((backend_queue(shared, each), _ACTIVITY, each) for each in settings.backend_names),
+            *((backend_queue(shared, each), _ACTIVITY, each) for each in backends),
             (webhook_queue(shared), _ACTIVITY, None),
         ]
 

@@ -11,7 +11,7 @@ from typing import Final
 from footplate import failpoints
 from footplate.domain.files.session_outputs import NO_OUTPUTS
 from footplate.domain.json import Json
-from footplate.domain.policy.permissions import PermissionOutcome
+from footplate.domain.policy.permissions import Decision, PermissionOutcome
 from footplate.domain.ports.engine import Claim, OpenEnvironment, SessionTree
 from footplate.domain.ports.harness import CommandResult, Gate, TurnLog
 from footplate.domain.ports.project_setup import SetupRequest, TreeSetup
@@ -19,14 +19,11 @@ from footplate.domain.projects.project import SessionProject
 from footplate.domain.projects.setup import (
     HIDDEN_VARIABLES,
     RESTORED_VARIABLE,
-    SETUP_ENDED,
-    SETUP_STARTED,
     SetupFailed,
     SetupNotAllowed,
 )
-from footplate.domain.sessions.events import Event
+from footplate.domain.sessions.events import SETUP_ENDED, SETUP_STARTED, SETUP_TOOL, Event, permission_fields
 
-TOOL: Final = "bash"
 _PROBE: Final = (
     "uname -sm; cat /etc/os-release 2>/dev/null; "
     "for program in python3 node ruby; do command -v $program && $program --version; done 2>&1; true"
@@ -77,7 +74,7 @@ class ProjectSetups:
     async def _set_up(self, project: SessionProject, tree: SessionTree) -> None:
         assert project.setup is not None
         environment, inside_path = self._environment, self._environment.inside_paths[project.id]
-        await self._check_allowed(project, project.setup, inside_path)
+        decision = await self._check_allowed(project, project.setup, inside_path)
         # Hooks of the session may have run commands to decide.
         is_untouched = not environment.has_run_commands and self._starts_from_base(project)
         request = SetupRequest(
@@ -90,7 +87,8 @@ class ProjectSetups:
         start = await self._trees.begin_setup(tree, request)
         restored: list[Json] = [*start.restored]
         described = {"project_id": project.id, "name": project.name}
-        await self._log.append([Event(SETUP_STARTED, {**described, "command": project.setup, "restored": restored})])
+        started = {**described, "command": project.setup, "restored": restored, **permission_fields(decision)}
+        await self._log.append([Event(SETUP_STARTED, started)])
         await failpoints.hit("setup_started")
         result = await self._run_command(project.setup, inside_path, start.restored)
         await failpoints.hit("setup_ran")
@@ -117,10 +115,10 @@ class ProjectSetups:
             and not project.base.is_selected
         )
 
-    async def _check_allowed(self, project: SessionProject, command: str, inside_path: str) -> None:
-        decision = await self._gate.decide(TOOL, {"command": command}, directory=inside_path)
+    async def _check_allowed(self, project: SessionProject, command: str, inside_path: str) -> Decision:
+        decision = await self._gate.decide(SETUP_TOOL, {"command": command}, directory=inside_path)
         if decision.outcome is PermissionOutcome.ALLOW:
-            return
+            return decision
         if decision.outcome is PermissionOutcome.DENY:
             raise SetupNotAllowed(
                 f"The setup command of the project {project.name!r} is denied: {decision.refusal}",

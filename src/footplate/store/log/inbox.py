@@ -52,9 +52,10 @@ class InboxUnitOfWork(InboxUnit):
         await self._connection.execute(
             SQL["set_inbox_state"],
             *(old.session.id, item_id, principal.organisation, assignee, snoozed_until, principal.id),
+            *(update.changes_assignee, update.changes_snooze),
         )
         new = await load_item(self._connection, self._objects, principal, item_id)
-        if new.assignee_id != assignee:
+        if update.changes_assignee and new.assignee_id != assignee:
             raise InvalidRequest(
                 f"assignee_id: the member {assignee!r} cannot see the session of this item",
                 field="assignee_id",
@@ -104,10 +105,10 @@ class InboxUnitOfWork(InboxUnit):
         await self._add_inbox_change(session_id, item_id, InboxKind.MERGE_CONFLICT, "added")
 
     async def remove_merge_conflict(self, session_id: str, project_id: str, branch: str) -> bool:
-        item_id = await self._connection.fetchval(SQL["remove_merge_conflict"], session_id, project_id, branch)
-        if item_id is not None:
-            await self._add_inbox_change(session_id, item_id, InboxKind.MERGE_CONFLICT, "closed")
-        return item_id is not None
+        rows = await self._connection.fetch(SQL["remove_merge_conflict"], session_id, project_id, branch)
+        for row in rows:
+            await self._add_inbox_change(session_id, row["id"], InboxKind.MERGE_CONFLICT, "closed")
+        return bool(rows)
 
     async def _add_inbox_change(
         self, session_id: str, item_id: str, kind: InboxKind, change: inbox.InboxChange

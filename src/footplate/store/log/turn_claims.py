@@ -153,7 +153,7 @@ class Claims:
             return NothingToClaim()
         found = await self._find_work(connection, head, organisation, session_id, worker)
         if isinstance(found, NothingToClaim):
-            await connection.execute(SQL["release_head"], session_id, head["epoch"])
+            await connection.execute(SQL["release_head"], session_id, head["epoch"], head["old_claimed_at"])
             if found.retry_after is not None:
                 await connection.execute(SQL["wait_for_retry"], session_id, head["epoch"], found.retry_after)
             elif head["ends_when_done"]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import ViewFilter
 from footplate.domain.policy.permissions import Layer, PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
+from footplate.domain.sessions.events import SETUP_STARTED, setup_input
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row
@@ -40,8 +41,11 @@ async def _load_body(row: Row, objects: Objects) -> JsonObject | None:
 
 
 def _build_call(row: Row, body: JsonObject | None) -> StoredCall:
-    server, name = _server_and_tool(row["tool"], body)
-    call_input = None if body is None else body.get("input")
+    is_setup = body is not None and row["type"] == SETUP_STARTED
+    server, name = (None, row["tool"]) if is_setup else _server_and_tool(row["tool"], body)
+    call_input: Json = None
+    if body is not None:
+        call_input = setup_input(body) if is_setup else body.get("input")
     return StoredCall(
         id=row["id"],
         created_at=row["created_at"],

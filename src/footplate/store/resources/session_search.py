@@ -8,22 +8,33 @@ when the feed reports it, because the sweep may have indexed the session meanwhi
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
 import asyncpg
+import structlog
 
+from footplate.domain.errors import Permanent
+from footplate.domain.json import JsonObject
 from footplate.domain.text.search_tokens import SearchTerm, event_tokens, split_into_tokens
+from footplate.store.archive.format import ArchiveLine
+from footplate.store.archive.reader import ArchiveReader, ArchiveReplaced
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
+from footplate.store.row_mapping import Row
+
+log = structlog.get_logger(__name__)
 
 _RUN_SECONDS: Final = 3.0
 """A sweep starts no further batch after this time; the next sweep continues."""
 _CHANGES_PER_BATCH: Final = 500
 _SESSIONS_PER_WALK: Final = 200
 _EVENTS_PER_DOCUMENT: Final = 200
-_MAX_TOKENS: Final = 5000
-"""Different words of one row."""
+_SEARCHED_TYPES: Final = ("user.message", "agent.message", "agent.tool_use")
+_MAX_DOCUMENT_BYTES: Final = 400_000
+"""A row with more is finished, and a new one begins. PostgreSQL mixes up the words of a row that has more than
+1 MiB. One message has at most about 200 kB.
+"""
 _CONTAINS: Final = "s.id in (select x.session_id from search_documents x where x.document @@ {}::text::tsquery)"
 
 
@@ -33,6 +44,7 @@ class SearchIndexing:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
+        self._archives = ArchiveReader(database, objects)
 
     async def run(self) -> None:
         until = time.monotonic() + _RUN_SECONDS
@@ -78,24 +90,71 @@ class SearchIndexing:
             await self._write(
                 session_id, 0, mark, [*split_into_tokens(session["title"] or ""), *split_into_tokens(session_id)]
             )
-            after, is_complete = session["indexed_seq"], False
-            while not is_complete:
-                rows = await self._database.fetch("searchable_events", session_id, after, _EVENTS_PER_DOCUMENT)
-                is_complete = len(rows) < _EVENTS_PER_DOCUMENT
-                if not rows:
-                    return
-                tokens: list[str] = []
-                for row in rows:
-                    body = await self._objects.load_body(row["object_key"]) if row["object_key"] else row["body"]
-                    tokens += event_tokens(row["type"], body or {})
-                after = rows[-1]["seq"]
-                await self._write(session_id, after, mark, tokens)
+            await self._index_events(session_id, mark, session["indexed_seq"], session["archived_seq"])
         except asyncpg.ForeignKeyViolationError:  # deleted meanwhile
             return
 
-    async def _write(self, session_id: str, seq: int, mark: str, tokens: Sequence[str]) -> None:
-        lexemes = [f"{mark}{token}" for token in [*dict.fromkeys(tokens)][:_MAX_TOKENS]]
+    async def _index_events(self, session_id: str, mark: str, after: int, archived: int) -> None:
+        tokens: set[str] = set()
+        size = count = 0
+        async for event in self._read_events(session_id, after, archived):
+            added = {*event_tokens(event["type"], await self._load_body(event))} - tokens
+            tokens |= added
+            size += sum(len(mark) + len(token.encode()) for token in added)
+            count += 1
+            after = event["seq"]
+            if count == _EVENTS_PER_DOCUMENT or size > _MAX_DOCUMENT_BYTES:
+                await self._write(session_id, after, mark, tokens)
+                tokens, size, count = set(), 0, 0
+        if count:
+            await self._write(session_id, after, mark, tokens)
+
+    async def _read_events(self, session_id: str, after: int, archived: int) -> AsyncIterator[Row | ArchiveLine]:
+        """Yields the events after a position. Those up to `archived` may be in the object store."""
+        if archived > after:
+            async for line in self._read_archived_events(session_id, after):
+                after = line["seq"]
+                if line["ref_seq"] is None and line["type"] in _SEARCHED_TYPES:
+                    yield line
+        while rows := await self._database.fetch(
+            "searchable_events", session_id, after, _EVENTS_PER_DOCUMENT, [*_SEARCHED_TYPES]
+        ):
+            for row in rows:
+                yield row
+            after = rows[-1]["seq"]
+
+    async def _read_archived_events(self, session_id: str, after: int) -> AsyncIterator[ArchiveLine]:
+        tried = ""
+        while (archive := await self._archives.find_archive(session_id)) is not None and archive.object_key != tried:
+            tried = archive.object_key
+            try:
+                async for line in self._archives.read_lines(archive, "events", after=after):
+                    yield line
+                    after = line["seq"]
+            except ArchiveReplaced:
+                continue
+            except Permanent as error:  # damaged
+                _log_missing(session_id, error)
+            return
+
+    async def _load_body(self, event: Row | ArchiveLine) -> JsonObject:
+        """Loads the body of an event. If its object is missing, the beginning that the log has must suffice, so that
+        other events and sessions are indexed.
+        """
+        if event["object_key"]:
+            try:
+                return await self._objects.load_body(event["object_key"])
+            except FileNotFoundError as error:
+                _log_missing(event["object_key"], error)
+        return event["body"] or {}
+
+    async def _write(self, session_id: str, seq: int, mark: str, tokens: Iterable[str]) -> None:
+        lexemes = sorted({f"{mark}{token}" for token in tokens})
         await self._database.fetch("insert_search_document", session_id, seq, lexemes)
+
+
+def _log_missing(name: str, error: Exception) -> None:
+    log.warning("messages could not be indexed", action="search.missing", object=name, reason=str(error))
 
 
 def build_search_filter(organisation: str, terms: Sequence[SearchTerm]) -> dict[str, tuple[str, ...]]:

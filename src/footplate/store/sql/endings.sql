@@ -19,7 +19,7 @@ with cancelled as (
 select event_id from cancelled order by sort_key
 
 -- name: mark_ended
--- A person who ends the session ($4) knows of a failed turn.
+-- A person who ends the session ($4) knows of a failed turn and of merge conflicts.
 -- The epoch is raised if the session had an open turn ($6), so a worker that still has it is refused.
 with asks as (
     update approvals set closed_at = now() where session_id = $1 and closed_at is null
@@ -29,6 +29,8 @@ with asks as (
         end_request = null, next_steps = 0, epoch = epoch + case when $6 then 1 else 0 end,
         problem = case when $4::text is null then problem end
     where session_id = $1
+), conflicts as (
+    update merge_conflicts set dismissed_at = now() where session_id = $1 and $4::text is not null and dismissed_at is null
 )
 update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now(),
     has_failed = $2 in ('failed', 'expired')

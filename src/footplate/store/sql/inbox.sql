@@ -70,10 +70,13 @@ from (
 select session_id from session_heads where session_id = $1 and organisation = $2 for key share
 
 -- name: set_inbox_state
-insert into inbox_states (session_id, item_id, organisation, assignee, snoozed_until, updated_by)
+-- Sets the assignee if $7, and the end of the snooze if $8. A concurrent change of the other one stays.
+insert into inbox_states as st (session_id, item_id, organisation, assignee, snoozed_until, updated_by)
 values ($1, $2, $3, $4, $5, $6)
 on conflict (session_id, item_id) do update
-set assignee = excluded.assignee, snoozed_until = excluded.snoozed_until, updated_by = excluded.updated_by, updated_at = now()
+set assignee = case when $7 then excluded.assignee else st.assignee end,
+    snoozed_until = case when $8 then excluded.snoozed_until else st.snoozed_until end,
+    updated_by = excluded.updated_by, updated_at = now()
 
 -- name: find_problem
 -- The session of a failed turn or of a merge conflict, also if it was dismissed before.
@@ -103,7 +106,19 @@ set (id, created_at, dismissed_at) = (
 returning id
 
 -- name: remove_merge_conflict
-delete from merge_conflicts where session_id = $1 and project_id = $2 and branch = $3 returning id
+-- Also the conflict of a merge step, if it was the last turn. The head is locked first, as by the end of a session.
+with of_step as (
+    update session_heads h set problem = null
+    from sessions s, turns t, steps st
+    where h.session_id = $1 and h.problem = 'merge_conflict' and s.id = h.session_id
+      and t.session_id = h.session_id and t.id = h.problem_turn and t.result -> 'data' ->> 'branch' = $3
+      and st.session_id = t.session_id and st.position = t.position
+      and coalesce(st.definition ->> 'project_id', s.project_ids[1]) = $2
+    returning t.id
+), requested as (
+    delete from merge_conflicts where session_id = $1 and project_id = $2 and branch = $3 returning id
+)
+select id from of_step union all select id from requested
 
 -- name: add_session_change_to_feed
 -- A change of a session that is no event of its log.

@@ -26,12 +26,13 @@ insert into walks (name, place) values ('search', $1) on conflict (name) do upda
 
 -- name: searchable_session
 select s.organisation, s.title, s.archived_at is not null as is_archived,
-       coalesce((select max(seq) from search_documents where session_id = s.id), 0) as indexed_seq
+       coalesce((select max(seq) from search_documents where session_id = s.id), 0) as indexed_seq,
+       coalesce((select last_seq from archives where session_id = s.id), 0) as archived_seq
 from sessions s where s.id = $1
 
 -- name: searchable_events
 select seq, type, body, object_key from events
-where session_id = $1 and seq > $2 and ref_seq is null and type in ('user.message', 'agent.message', 'agent.tool_use')
+where session_id = $1 and seq > $2 and ref_seq is null and type = any($4)
 order by seq
 limit $3
 

@@ -42,7 +42,7 @@ left join principals p on p.id = acting_principal(e.principal)
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
 with old as (
-    select h.session_id, h.holder, h.status, h.wake_at, s.ends_when_done
+    select h.session_id, h.holder, h.status, h.wake_at, h.claimed_at, s.ends_when_done
     from session_heads h join sessions s on s.id = h.session_id
     where h.session_id = $1 and h.organisation = $2 and h.status <> 'terminated'
     for update of h
@@ -52,13 +52,14 @@ set epoch = h.epoch + 1, wake = false, wake_at = null, deferred = null, needs_ba
 from old
 where h.session_id = old.session_id
 returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, h.playing or h.next_steps > 0 as may_start, old.status as old_status,
-          old.holder as old_holder, old.wake_at as old_wake_at, old.ends_when_done
+          old.holder as old_holder, old.wake_at as old_wake_at, old.claimed_at as old_claimed_at, old.ends_when_done
 
 -- name: lease_lives
 select lease_until > clock_timestamp() from workers where id = $1
 
 -- name: release_head
-update session_heads set holder = null where session_id = $1 and epoch = $2
+-- The claim has found nothing to run, so the session has not run since it was claimed before ($3).
+update session_heads set holder = null, claimed_at = $3 where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
 select t.*, s.agent, s.fork, s.ends_when_done, s.context as session_context, s.project_ids, s.bases, s.resources, s.outputs, e.body as input_body,

@@ -50,9 +50,11 @@ class SetupRecord:
     is_fresh: bool = False
     """Whether the tree was checked out from its base commit, and nothing but its setup has run since."""
     is_isolated: bool = False
-    """Whether the setup began when nothing else had changed the session's files."""
+    """Whether the setup began when nothing else had changed the session's files, not even another setup, or this one on
+    another platform: the key of the cache would not cover what that has left.
+    """
     started: str = ""
-    """The digest of the setup that began last."""
+    """The digest of the setup that began last, and of where it runs."""
     creating: tuple[str, ...] = ()
     """Directories that are being restored: they may be incomplete."""
     restored: tuple[str, ...] = ()
@@ -91,14 +93,15 @@ class CachedTreeSetup(TreeSetup):
         record = _load_record(git_dir)
         if record.creating:  # the worker was killed meanwhile
             await asyncio.to_thread(_remove_directories, tree.files, record.creating)
-        is_isolated = record.is_isolated if record.started else request.is_home_empty
+        started = _digest_of_start(project, request)
+        is_first, is_repeated = not record.started, record.started == started
+        is_isolated = request.is_home_empty if is_first else record.is_isolated and is_repeated
         is_isolated = is_isolated and record.is_fresh and request.is_untouched
-        is_repeated = record.started == _digest_of(project) and not record.creating
         record = SetupRecord(
             is_fresh=record.is_fresh,
             is_isolated=is_isolated,
-            started=_digest_of(project),
-            restored=record.restored if is_repeated else (),
+            started=started,
+            restored=record.restored if is_repeated and not record.creating else (),
         )
         _save_record(git_dir, record)
         key = await self._find_key(tree, request)
@@ -229,6 +232,11 @@ class CachedTreeSetup(TreeSetup):
 
 def _digest_of(project: SessionProject) -> str:
     return setup_digest(project.setup or "", resolve_cached_directories(project.cached_directories))
+
+
+def _digest_of_start(project: SessionProject, request: SetupRequest) -> str:
+    parts = [_digest_of(project), request.platform, request.inside_path]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def _load_record(git_dir: Path) -> SetupRecord:

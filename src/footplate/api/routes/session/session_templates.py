@@ -3,6 +3,7 @@
 A template is validated like a request that creates a session. To use one, send its `session` to `POST /v1/sessions`.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from fastapi import Request
@@ -84,7 +85,9 @@ async def update_template(request: Request, template_id: str, principal: Caller)
     def change(found: StoredSessionTemplate) -> SessionTemplateDefinition:
         name = body.name if "name" in sent else found.name
         description = body.description if "description" in sent else found.description
-        return _define(name, description, stored, session, prepared)
+        definition = _define(name, description, stored, session, prepared)
+        # Another request may have changed the session since it was read.
+        return definition if "session" in sent else replace(definition, session=found.session)
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         template = await unit.update_session_template(principal, template_id, change)
