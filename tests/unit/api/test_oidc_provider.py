@@ -2,13 +2,14 @@
 
 import asyncio
 import warnings
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import pytest
 
 from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
+from footplate.domain.json import JsonObject
 from footplate.domain.organisations.single_sign_on import ExternalIdentity, SignInFailed, is_local_path
 
 with warnings.catch_warnings():
@@ -72,6 +73,29 @@ async def test_the_identity_has_the_claims_of_the_person(mock: _Mock, provider: 
     found = await sign_in(mock, provider)
     assert (found.subject, found.name, found.email, found.is_email_verified) == ("ann", "Ann", "ann@example.com", True)
     assert found.groups == {"web"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA"},
+        {"kty": "RSA", "e": "AQAB"},
+        {"kty": "OKP", "crv": "X448", "x": "AA"},
+    ],
+)
+async def test_a_key_that_cannot_be_read_does_not_hide_the_others(
+    mock: _Mock, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch, key: dict[str, str]
+) -> None:
+    request = provider._request
+
+    async def with_key(method: str, url: str, **options: Any) -> tuple[int, JsonObject]:
+        status, found = await request(method, url, **options)
+        if "keys" in found:
+            found["keys"] = [{**key, "kid": "unknown"}, *cast("list[JsonObject]", found["keys"])]
+        return status, found
+
+    monkeypatch.setattr(provider, "_request", with_key)
+    assert (await sign_in(mock, provider)).subject == "ann"
 
 
 @pytest.mark.parametrize(("state", "secret"), [("other", "b"), ("s", "other")])

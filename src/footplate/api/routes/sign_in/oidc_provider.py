@@ -10,6 +10,7 @@ import hmac
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from authlib.oidc.core import CodeIDToken
 from authlib.oidc.discovery import OpenIDProviderMetadata, get_well_known_url
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import JWKRegistry, Key, KeySet
 from joserfc.jws import JWSRegistry
 
 from footplate.domain.json import Json, JsonObject
@@ -242,12 +243,12 @@ class OidcProvider:
 def _public_keys(document: JsonObject) -> KeySet:
     """Returns the provider's keys that verify signatures, without those that cannot be read."""
     found = document.get("keys")
-    usable = [
-        key
-        for key in (found if isinstance(found, list) else [])
-        if isinstance(key, dict) and key.get("kty") in {"RSA", "EC", "OKP"} and key.get("use", "sig") == "sig"
-    ]
-    return KeySet.import_key_set({"keys": cast("list[dict[str, str | list[str]]]", usable)})
+    usable: list[Key] = []
+    for key in found if isinstance(found, list) else []:
+        if isinstance(key, dict) and key.get("kty") in {"RSA", "EC", "OKP"} and key.get("use", "sig") == "sig":
+            with suppress(JoseError, ValueError, TypeError, KeyError):  # for example an unknown curve
+                usable.append(JWKRegistry.import_key(cast("dict[str, str | list[str]]", key)))
+    return KeySet(usable)
 
 
 def _check_strict_claims(header: Mapping[str, Any], claims: Mapping[str, Any], nonce: str) -> None:
