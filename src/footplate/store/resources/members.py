@@ -60,6 +60,8 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
             raise NotFound("member", member_id)
         member = load_member(row)
         if disabled:
+            # Before the keys: a program that is fetching its key now commits first, or gets none.
+            await self._connection.execute(SQL["withdraw_device_authorizations"], member_id)
             await self._connection.execute(SQL["revoke_keys_of_member"], member_id)
         if successor_id is not None:
             for noun in ("sessions", "batches", "deployments", "triggers"):
