@@ -29,7 +29,7 @@ class SignInFailures:
         await self.check_count(browser.address, self._limit)
 
     async def check_count(self, subject: str, limit: int) -> None:
-        """Raises `SignInLimitExceeded` if the subject was counted as often as the limit in the last one to two minutes."""
+        """Raises `SignInLimitExceeded` if the subject has reached the limit in the last one to two minutes."""
         row = await self._database.fetchrow("recent_sign_in_failures", subject, _current_minute())
         if row is not None and row["failures"] >= limit:
             raise SignInLimitExceeded
