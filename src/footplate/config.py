@@ -180,7 +180,7 @@ class Settings(BaseSettings, RequestLimits):
     browser_session_idle: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(minutes=5))] = (
         timedelta(hours=12)
     )
-    """How long a browser stays signed in that sends no request. At least 5 minutes."""
+    """How long a browser stays signed in that is not used. At least 5 minutes."""
     oidc_issuer: str | None = None
     """The issuer of the identity provider through which people sign in: `https://login.example.com`. It needs
     `oidc_client_id` and `public_url`."""
