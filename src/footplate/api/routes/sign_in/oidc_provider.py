@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -134,7 +134,7 @@ class OidcProvider:
     def _auth_method(self, metadata: Mapping[str, Any]) -> str:
         if self._config.client_secret is None:
             return "none"
-        supported = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        supported = _listed(metadata, "token_endpoint_auth_methods_supported", default="client_secret_basic")
         return "client_secret_basic" if "client_secret_basic" in supported else "client_secret_post"
 
     async def _verify(self, metadata: Mapping[str, Any], token: JsonObject, nonce: str) -> dict[str, Json]:
@@ -142,11 +142,9 @@ class OidcProvider:
         text = token.get("id_token")
         if not isinstance(text, str):
             raise SignInFailed("token_invalid", "The identity provider sent no ID token.")
-        supported = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-        algorithms = sorted(_ALGORITHMS.intersection(supported))
         _, keys = await self._request("GET", metadata["jwks_uri"])
         try:
-            registry = JWSRegistry(algorithms=algorithms, strict_check_header=False)
+            registry = JWSRegistry(algorithms=_permitted_algorithms(metadata), strict_check_header=False)
             decoded = jwt.decode(text, _public_keys(keys), registry=registry)
             claims = CodeIDToken(
                 decoded.claims,
@@ -191,7 +189,7 @@ class OidcProvider:
         status, found = await self._request("GET", get_well_known_url(self._config.issuer, external=True))
         try:
             self._check_metadata(status, found)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:  # Authlib expects values of the right types
             log.warning("identity provider has invalid metadata", action="sign_in.metadata_invalid", reason=str(error))
             raise SignInFailed("provider_unavailable", "The identity provider is not set up correctly.") from error
         self._metadata = (time.monotonic() + _METADATA_SECONDS, found)
@@ -238,6 +236,20 @@ class OidcProvider:
             )
             raise SignInFailed("provider_unavailable", "The identity provider does not respond.") from error
         return response.status_code, content if isinstance(content, dict) else {}
+
+
+def _listed(metadata: Mapping[str, Any], name: str, *, default: str) -> Sequence[str]:
+    """Returns the texts in a list of the metadata, or the default without a list."""
+    found = metadata.get(name)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) and found else [default]
+
+
+def _permitted_algorithms(metadata: Mapping[str, Any]) -> list[str]:
+    supported = _listed(metadata, "id_token_signing_alg_values_supported", default="RS256")
+    permitted = sorted(_ALGORITHMS.intersection(supported))
+    if not permitted:  # an empty list would permit the default algorithms of the library
+        raise ValueError(f"no permitted algorithm in {supported!r}")
+    return permitted
 
 
 def _public_keys(document: JsonObject) -> KeySet:
