@@ -112,6 +112,7 @@ NAMES: Final[Mapping[str, str]] = {
     "seeds-6": "cached_setups_start_faster",
     "seeds-7": "usage_reports_match_the_log",
     "seeds-8": "client_resolves_on_other_systems",
+    "dash-4": "pages_are_accessible",
     "dash-6": "sign_in_attacks",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",

@@ -21,7 +21,7 @@ from bench.support import organisation_isolation
 from bench.support.cluster import Cluster, open_cluster
 from bench.support.command_server import CommandServer
 from bench.support.openapi import OpenApiDocument
-from bench.support.organisation_isolation import Ids, Organisation
+from bench.support.organisation_isolation import COMMENT, Ids, Organisation
 from bench.support.roles import issued_keys, stored_secrets
 from bench.support.roles.command_runs import CommandRunner
 from bench.support.roles.issued_keys import EFFECT_SECONDS, IssuedKey, KeyIssuer
@@ -45,8 +45,15 @@ class _Run:
     issuer: KeyIssuer
     table: PublishedTable
 
-    async def create_objects(self) -> Ids:
+    async def create_objects(self, key: IssuedKey | None = None) -> Ids:
+        """Creates objects that may change. The comment belongs to the owner of the key, if its roles allow comments."""
         ids = await self.team.create_objects(turns=1)
+        if key is not None:
+            url = f"{self.cluster.base_urls[0]}/v1/sessions/{ids['session_id']}/comments"
+            authorization = {"authorization": f"Bearer {key.secret}"}
+            created = await self.team.http.post(url, json=COMMENT, headers=authorization)
+            if created.is_success:
+                ids = {**ids, "comment_id": created.json()["id"]}
         approval = (await self.team.http.get(f"/v1/approvals/{ids['approval_id']}")).json()
         listed = await self.team.http.get("/v1/approvals", params={"session_id": approval["session_id"]})
         others = [each["id"] for each in listed.json()["data"] if each["id"] != ids["approval_id"]]
@@ -89,7 +96,8 @@ async def _call_routes(run: _Run, keys: Sequence[IssuedKey], shared: Ids) -> Rou
     caller = RouteCaller(document, run.table, run.cluster.base_urls)
     cases = list_cases(document, run.table)
     for key in keys:
-        own = await run.create_objects() if key.permissions and not (key.is_foreign or key.is_restricted) else None
+        changes = key.permissions and not (key.is_foreign or key.is_restricted)
+        own = await run.create_objects(key) if changes else None
         await caller.call_all(key, cases, shared, own)
         print(f"  routes: {key.name}, {len(caller.findings.faults)} faults so far", flush=True)
     await caller.call_without_key(cases, shared)
@@ -105,7 +113,7 @@ async def _run_commands(run: _Run, keys: Sequence[IssuedKey], shared: Ids, *, qu
     runner = CommandRunner(server, run.table, run.cluster.base_urls[1], directory, run.issuer.secrets)
     try:
         for key in chosen:
-            own = await run.create_objects() if key.permissions and not key.is_foreign else None
+            own = await run.create_objects(key) if key.permissions and not key.is_foreign else None
             await runner.run_all(key, shared, own)
             print(f"  commands: {key.name}, {len(runner.findings.faults)} faults so far", flush=True)
     finally:

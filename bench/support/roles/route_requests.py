@@ -58,9 +58,11 @@ class Case:
         operation = self.operation
         if operation.method == "GET":
             return 0
-        if operation.method == "DELETE" and len(operation.path_parameters) == 1:
+        if operation.method == "DELETE" and operation.path.count("/") == 3 and operation.path.endswith("}"):
+            return 4
+        if operation.path.endswith(("/archive", "/end", "/revoke")):
             return 3
-        return 2 if operation.path.endswith(("/archive", "/end", "/revoke")) else 1
+        return 2 if operation.path.endswith("/comments/send") else 1  # a comment that was sent cannot be changed
 
 
 @dataclass(slots=True)
