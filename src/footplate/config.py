@@ -31,6 +31,7 @@ _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
 _UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SECRET_BYTES: Final = range(24, 65)
 _SIGNING_KEY_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
 
@@ -86,6 +87,23 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _parse_server_address(text: str) -> str | None:
+    """Return the address as browsers write it in `Host` and `Origin`: in lower case and without the default port. None:
+    it is not an address of a server, or has more than that.
+    """
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        return None
+    if url.scheme not in _DEFAULT_PORTS or not url.hostname or url.username is not None:
+        return None
+    if url.path.strip("/") or url.query or url.fragment:
+        return None
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    return f"{url.scheme}://{host}" if port in {None, _DEFAULT_PORTS[url.scheme]} else f"{url.scheme}://{host}:{port}"
 
 
 def _is_network(entry: str) -> bool:
@@ -162,7 +180,7 @@ class Settings(BaseSettings, RequestLimits):
     browser_session_idle: Annotated[timedelta, BeforeValidator(_parse_duration), Field(ge=timedelta(minutes=5))] = (
         timedelta(hours=12)
     )
-    """How long a browser stays signed in that sends no request. At least 5 minutes."""
+    """How long a browser stays signed in that is not used. At least 5 minutes."""
     oidc_issuer: str | None = None
     """The issuer of the identity provider through which people sign in: `https://login.example.com`. It needs
     `oidc_client_id` and `public_url`."""
@@ -497,12 +515,13 @@ class Settings(BaseSettings, RequestLimits):
     def _check_public_url(self) -> "Settings":
         if self.public_url is None:
             return self
-        url = urlsplit(self.public_url)
-        if url.scheme not in {"http", "https"} or not url.hostname or url.path.strip("/") or url.query or url.fragment:
+        address = _parse_server_address(self.public_url)
+        if address is None:
             raise ValueError(
                 f"FOOTPLATE_PUBLIC_URL is {self.public_url!r}, which is not the address of a server without a path. "
                 "Example: https://footplate.example.com"
             )
+        self.public_url = address
         return self
 
     @model_validator(mode="after")

@@ -36,12 +36,14 @@ def run_with_client(
     profile: str | None = None,
     as_json: bool = False,
     options: Mapping[str, str] | None = None,
+    server: Server | None = None,
 ) -> T:
-    """`options`: fields of the request, and the options that a person used for them."""
+    """`options`: fields of the request, and the options that a person used for them. `server`: instead of the one that
+    the profile and the environment select.
+    """
     disable_retry_logs()
-    server: Server | None = None
     try:
-        server = server_profiles.select_server(profile)
+        server = server or server_profiles.select_server(profile)
         return asyncio.run(_with_client(work, server, None if as_json else _RateLimitNote()))
     except NoServerSelected as error:
         _fail(ErrorDetail(code="no_server", title="No server configured", message=str(error), help=""), as_json=as_json)

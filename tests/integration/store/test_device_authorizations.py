@@ -12,7 +12,7 @@ from footplate.domain.organisations.device_authorization import (
     DeviceCodeExpired,
     IssuedLoginKey,
 )
-from footplate.domain.organisations.sign_in import Browser, SignInLimitExceeded
+from footplate.domain.organisations.sign_in import Browser, SignInLimitExceeded, SignInMethod
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.sign_in.device_authorizations import DeviceAuthorizationStore
 from footplate.store.resources.sign_in.failures import SignInFailures
@@ -104,5 +104,22 @@ async def test_wrong_codes_are_limited(program: Program, person: Person) -> None
     for _ in range(10):
         with pytest.raises(NotFound):
             await program.store.find(principal, secret, "BBBB-BBBB")
-    with pytest.raises(SignInLimitExceeded):
-        await program.store.find(principal, secret, "BBBB-BBBB")
+    for code in ("BBBB-BBBB", program.codes.user_code):  # the right code too, or guessing could go on
+        with pytest.raises(SignInLimitExceeded):
+            await program.store.find(principal, secret, code)
+
+
+@pytest.mark.parametrize("is_enabled_again", [True, False])
+async def test_disabling_a_member_withdraws_what_it_has_approved(
+    program: Program, person: Person, *, is_enabled_again: bool
+) -> None:
+    async with person.cell.database.transaction() as connection:
+        secret = await person.sessions.insert(
+            connection, SignInMethod.OIDC, TERMINAL, person.admin.organisation, person.member_id, key=None
+        )
+    await program.approve(secret)
+    await person.change(lambda unit: unit.update_member(person.admin, person.member_id, roles=None, disabled=True))
+    if is_enabled_again:
+        await person.change(lambda unit: unit.update_member(person.admin, person.member_id, roles=None, disabled=False))
+    with pytest.raises(AuthorizationDenied):
+        await program.fetch_key()

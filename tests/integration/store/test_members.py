@@ -133,3 +133,17 @@ async def test_changes_are_in_the_audit_trail(cell: Cell) -> None:
         ("api_key.create", admin.id),
         ("api_key.revoke", admin.id),
     ]
+
+
+async def test_a_member_whose_name_is_used_again_cannot_be_enabled(cell: Cell) -> None:
+    admin = await create_admin(cell)
+    async with cell.units.unit(admin, None) as unit:
+        ann = await unit.create_member(admin, kind=PrincipalKind.PERSON, name="ann", roles=["member"])
+        await unit.update_member(admin, ann.id, roles=None, disabled=True)
+        other = await unit.create_member(admin, kind=PrincipalKind.PERSON, name="ann", roles=["member"])
+    with pytest.raises(Conflict, match="name"):
+        async with cell.units.unit(admin, None) as unit:
+            await unit.update_member(admin, ann.id, roles=None, disabled=False)
+    async with cell.units.unit(admin, None) as unit:
+        await unit.update_member(admin, other.id, roles=None, disabled=True)
+        assert (await unit.update_member(admin, ann.id, roles=None, disabled=False)).disabled_at is None

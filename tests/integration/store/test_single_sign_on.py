@@ -1,5 +1,6 @@
 """Signing in through the real `oidc-provider`: the whole code flow over HTTP, with the real database."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -10,7 +11,14 @@ from tests.unit.api.conftest import Api
 
 from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
 from footplate.domain.audit import AuditFilter
-from footplate.domain.organisations.single_sign_on import GroupGrant, GroupMapping, SingleSignOn
+from footplate.domain.organisations.sign_in import Browser
+from footplate.domain.organisations.single_sign_on import (
+    ExternalIdentity,
+    GroupGrant,
+    GroupMapping,
+    SignInFailed,
+    SingleSignOn,
+)
 from footplate.domain.pagination import Page
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
@@ -158,6 +166,27 @@ async def test_a_disabled_member_cannot_sign_in(server: Server) -> None:
     fresh.browser.cookies = server.browser.cookies
     assert (await fresh.browser.get("/v1/me")).status_code == 401
     assert (await fresh.sign_in("ann")).headers["location"] == f"{BASE}/sign-in?error=member_disabled"
+
+
+async def test_a_member_who_is_disabled_meanwhile_cannot_sign_in(cell: Cell) -> None:
+    keys = ApiKeys(cell.database)
+    admin = await keys.authenticate(await keys.create_key(new_principal().organisation, "a", ["admin"]))
+    failures = SignInFailures(cell.database, admin.organisation)
+    sessions = BrowserSessionStore(cell.database, keys, failures)
+    mapping = GroupMapping(default_roles=frozenset({"viewer"}))
+    store = SingleSignOnDatabase(cell.database, keys, sessions, failures, mapping, admin.organisation)
+    identity = ExternalIdentity(
+        issuer="https://login.test", subject="1", name="ann", email=None, is_email_verified=False, groups=frozenset()
+    )
+    browser = Browser.describe("10.0.0.1", "Browser")
+    ann, _ = await store.start_session(identity, browser)
+    async with cell.units.unit(admin, None) as unit:
+        await unit.update_member(admin, ann.id, roles=None, disabled=True)
+        signing_in = asyncio.create_task(store.start_session(identity, browser))
+        await asyncio.sleep(0.5)
+    with pytest.raises(SignInFailed) as failed:
+        await signing_in
+    assert failed.value.reason == "member_disabled"
 
 
 async def test_signing_out_names_the_address_of_the_provider(server: Server) -> None:

@@ -47,7 +47,12 @@ async def test_every_page_gets_a_new_nonce_and_a_strict_policy(client: httpx2.As
 
 @pytest.mark.parametrize(
     ("accepted", "body", "encoding"),
-    [("gzip, deflate, br", "brotli", "br"), ("gzip", "gzip", "gzip"), ("", "plain", None)],
+    [
+        ("gzip, deflate, br", "brotli", "br"),
+        ("gzip", "gzip", "gzip"),
+        ("br;q=0, gzip;q=0.5", "gzip", "gzip"),
+        ("", "plain", None),
+    ],
 )
 async def test_hashed_files_are_immutable_and_precompressed(
     client: httpx2.AsyncClient, accepted: str, body: str, encoding: str | None

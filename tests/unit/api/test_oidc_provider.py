@@ -2,13 +2,16 @@
 
 import asyncio
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import pytest
 
 from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.single_sign_on import ExternalIdentity, SignInFailed, is_local_path
 
 with warnings.catch_warnings():
@@ -72,6 +75,73 @@ async def test_the_identity_has_the_claims_of_the_person(mock: _Mock, provider: 
     found = await sign_in(mock, provider)
     assert (found.subject, found.name, found.email, found.is_email_verified) == ("ann", "Ann", "ann@example.com", True)
     assert found.groups == {"web"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA"},
+        {"kty": "RSA", "e": "AQAB"},
+        {"kty": "OKP", "crv": "X448", "x": "AA"},
+    ],
+)
+async def test_a_key_that_cannot_be_read_does_not_hide_the_others(
+    mock: _Mock, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch, key: dict[str, str]
+) -> None:
+    request = provider._request
+
+    async def with_key(method: str, url: str, **options: Any) -> tuple[int, JsonObject]:
+        status, found = await request(method, url, **options)
+        if "keys" in found:
+            found["keys"] = [{**key, "kid": "unknown"}, *cast("list[JsonObject]", found["keys"])]
+        return status, found
+
+    monkeypatch.setattr(provider, "_request", with_key)
+    assert (await sign_in(mock, provider)).subject == "ann"
+
+
+async def change_metadata(provider: OidcProvider, monkeypatch: pytest.MonkeyPatch, change: Mapping[str, Json]) -> None:
+    request = provider._request
+
+    async def changed(method: str, url: str, **options: Any) -> tuple[int, JsonObject]:
+        status, found = await request(method, url, **options)
+        return status, {**found, **change} if "jwks_uri" in found else found
+
+    monkeypatch.setattr(provider, "_request", changed)
+
+
+@pytest.mark.parametrize("algorithms", [["none"], ["HS256"], [["RS256"]]])
+async def test_a_provider_without_a_permitted_algorithm_is_refused(
+    mock: _Mock, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch, algorithms: list[Json]
+) -> None:
+    await change_metadata(provider, monkeypatch, {"id_token_signing_alg_values_supported": algorithms})
+    with pytest.raises(SignInFailed) as failed:
+        await sign_in(mock, provider)
+    assert failed.value.reason == "token_invalid"
+
+
+@pytest.mark.parametrize("name", ["id_token_signing_alg_values_supported", "token_endpoint_auth_methods_supported"])
+async def test_a_list_in_the_metadata_that_is_none_is_ignored(
+    mock: _Mock, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    await change_metadata(provider, monkeypatch, {name: 5})
+    assert (await sign_in(mock, provider)).subject == "ann"
+
+
+async def test_metadata_of_the_wrong_type_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    issuer = "https://login.test"
+    metadata: JsonObject = {
+        "issuer": issuer,
+        **dict.fromkeys(("authorization_endpoint", "token_endpoint", "jwks_uri"), f"{issuer}/x"),
+        "response_types_supported": ["code"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    }
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json={**metadata, "op_tos_uri": 5}))
+    provider = OidcProvider(replace(CONFIG, issuer=issuer), httpx2.AsyncClient(transport=transport))
+    with pytest.raises(SignInFailed) as failed:
+        await provider.authorization_url("s", "b")
+    assert failed.value.reason == "provider_unavailable"
 
 
 @pytest.mark.parametrize(("state", "secret"), [("other", "b"), ("s", "other")])

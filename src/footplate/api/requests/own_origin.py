@@ -66,5 +66,5 @@ def own_base_url(connection: HTTPConnection) -> str:
 def _foreign(reason: str) -> ForeignRequest:
     return ForeignRequest(
         f"A request with the cookie of a browser session must come from a page of this server: {reason}.",
-        help_text="Use the dashboard of this server, or an API key. Behind a reverse proxy, set FOOTPLATE_PUBLIC_URL.",
+        help_text="Use the dashboard of this server, or an API key. A reverse proxy must pass on the `Host` header.",
     )

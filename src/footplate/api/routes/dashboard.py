@@ -7,6 +7,7 @@ lets them load nothing from elsewhere.
 """
 
 import asyncio
+import re
 import secrets
 from http import HTTPStatus
 from importlib.resources import files
@@ -29,6 +30,7 @@ _HASHED: Final = "assets/"
 """Names below this folder contain a hash of the content."""
 _ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
 """The build stores each file in these encodings too. The best comes first."""
+_ZERO_WEIGHT: Final = re.compile(r"q=0(\.0*)?")
 _MEDIA_TYPES: Final = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -104,12 +106,18 @@ def _read_file(directory: Path, name: str, accepted: str) -> tuple[bytes, str | 
     path = _resolve_inside(directory, name)
     if path is None:
         return None
-    offered = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
+    offered = _accepted_encodings(accepted)
     for encoding, suffix in _ENCODINGS:
         compressed = path.with_name(path.name + suffix)
         if encoding in offered and compressed.is_file():
             return compressed.read_bytes(), encoding
     return path.read_bytes(), None
+
+
+def _accepted_encodings(header: str) -> set[str]:
+    """Returns the encodings that the header names, without those with the weight 0."""
+    parts = [part.replace(" ", "").lower().partition(";") for part in header.split(",")]
+    return {name for name, _, weight in parts if not _ZERO_WEIGHT.fullmatch(weight)}
 
 
 def _resolve_inside(directory: Path, name: str) -> Path | None:

@@ -78,6 +78,6 @@ async def _check_until_revoked(
 def revoked_key_error() -> Unauthenticated:
     """Builds the error that the client receives when its stream ends."""
     return Unauthenticated(
-        "The API key of this stream was revoked, has lost its roles, or can no longer see the session.",
-        help_text="Reconnect with a valid API key.",
+        "The API key or browser session of this stream has ended or lost its roles, or can no longer see the session.",
+        help_text="Reconnect with a valid API key, or sign in again.",
     )

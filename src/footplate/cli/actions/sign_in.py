@@ -25,7 +25,8 @@ def sign_in(base_url: str | None, *, as_json: bool, profile: str | None) -> None
     config = _load_config()
     name = _profile_name(config, profile)
     fields = dict(config.profiles.get(name, {}))
-    address = base_url or os.environ.get("FOOTPLATE_BASE_URL") or fields.get("base_url")
+    # The environment may name another server, whose address must not replace that of the profile.
+    address = base_url or fields.get("base_url") or os.environ.get("FOOTPLATE_BASE_URL")
     if not address:
         terminal_io.print_error(
             f"The profile {name!r} has no server.", "Name its address: footplate login https://footplate.example.com"
@@ -78,8 +79,15 @@ def sign_out(*, as_json: bool, profile: str | None) -> None:
     config = _load_config()
     name = _profile_name(config, profile)
     fields = dict(config.profiles.get(name, {}))
-    if not fields.pop("api_key", None):
+    api_key, address = fields.pop("api_key", None), fields.get("base_url")
+    if not api_key:
         terminal_io.print_error(f"The profile {name!r} has no API key.", "You are not signed in there.")
+        raise typer.Exit(Exit.FAILED)
+    if not address:
+        terminal_io.print_error(
+            f"The profile {name!r} has an API key, but no server.",
+            f"Set its address, then run the command again: footplate config set base_url URL --profile {name}",
+        )
         raise typer.Exit(Exit.FAILED)
 
     async def work(client: AsyncFootplate, _server: Server) -> bool:
@@ -89,7 +97,9 @@ def sign_out(*, as_json: bool, profile: str | None) -> None:
             return False  # it has ended already
         return True
 
-    was_valid = run_with_client(work, profile=name, as_json=as_json)
+    # With the key of the profile, also if FOOTPLATE_API_KEY has another one.
+    server = Server(address, api_key, f"the profile {name!r}")
+    was_valid = run_with_client(work, as_json=as_json, server=server)
     server_profiles.save_config(replace(config, profiles={**config.profiles, name: fields}))
     if as_json:
         terminal_io.print_json(SignedOut(profile=name, revoked=was_valid).model_dump())

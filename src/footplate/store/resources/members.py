@@ -48,18 +48,26 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
     ) -> Member:
         if successor_id is not None:
             await self.check_members(principal, [successor_id])
-        row = await self._connection.fetchrow(
-            SQL["update_member"],
-            member_id,
-            principal.organisation,
-            None if roles is None else [*roles],
-            disabled,
-            successor_id,
-        )
+        try:
+            row = await self._connection.fetchrow(
+                SQL["update_member"],
+                member_id,
+                principal.organisation,
+                None if roles is None else [*roles],
+                disabled,
+                successor_id,
+            )
+        except asyncpg.UniqueViolationError:
+            raise Conflict(
+                "Another member or a team has the name of this member now, so it cannot be enabled.",
+                help_text="Disable the other member first, or create a new member with another name.",
+            ) from None
         if row is None or row["kind"] == PrincipalKind.TEAM:
             raise NotFound("member", member_id)
         member = load_member(row)
         if disabled:
+            # Before the keys: a program that is fetching its key now commits first, or gets none.
+            await self._connection.execute(SQL["withdraw_device_authorizations"], member_id)
             await self._connection.execute(SQL["revoke_keys_of_member"], member_id)
         if successor_id is not None:
             for noun in ("sessions", "batches", "deployments", "triggers"):

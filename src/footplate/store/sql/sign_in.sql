@@ -103,9 +103,11 @@ returning browser_hash, return_to, expires_at > now() as is_valid
 select pg_advisory_xact_lock(hashtextextended($1, 57))
 
 -- name: identity
+-- Locks the member, so that a sign-in and the change that disables the member see each other.
 select i.principal as id, i.is_first_admin, p.name, p.roles, p.disabled_at is not null as is_disabled
 from external_identities i join principals p on p.id = i.principal
 where i.organisation = $1 and i.issuer = $2 and i.subject = $3
+for no key update of p
 
 -- name: save_identity
 insert into external_identities (issuer, subject, organisation, principal, email, is_first_admin) values ($1, $2, $3, $4, $5, $6)
@@ -174,6 +176,10 @@ select d.*, p.name as member_name, k.expires_at as parent_expires_at
 from redeemed d join principals p on p.id = d.principal and p.disabled_at is null
 left join valid_api_keys k on k.id = d.api_key and k.secret_hash = d.key_hash
 where d.api_key is null or k.id is not null
+
+-- name: withdraw_device_authorizations
+-- Programs that a member has approved, and that have not fetched their keys.
+update device_authorizations set status = 'denied' where principal = $1 and status = 'approved'
 
 -- name: mark_login_key
 update api_keys set is_login = true, parent = $2, parent_hash = $3 where id = $1

@@ -23,9 +23,9 @@ from footplate.api.service_container import get_services
 from footplate.api.wire.agent_and_environment_queries import NoParameters
 from footplate.api.wire.json_responses import json_response
 from footplate.api.wire.sign_in import OidcCallback, SignInMethods, StartOidcSignIn
-from footplate.domain.errors import FootplateError, InvalidRequest, NotFound, Unauthenticated
+from footplate.domain.errors import FootplateError, InvalidRequest, NotFound, Refused, Unauthenticated
 from footplate.domain.json import JsonObject
-from footplate.domain.organisations.sign_in import SignInLimitExceeded
+from footplate.domain.organisations.sign_in import Browser
 from footplate.domain.organisations.single_sign_on import SIGN_IN_LIFETIME, SignInFailed, SingleSignOn, is_local_path
 
 _API_PATH: Final = "/v1"
@@ -61,7 +61,7 @@ async def start_oidc(request: Request) -> Response:
     try:
         state, browser_secret = await sign_on.store.begin(query.return_to, browser)
         url = await sign_on.provider.authorization_url(state, browser_secret)
-    except (SignInFailed, SignInLimitExceeded) as error:
+    except FootplateError as error:
         return _redirect_to_error(request, error)
     response = RedirectResponse(url, 303, headers=_NO_STORE)
     name = _cookie_name(request, state)
@@ -83,12 +83,9 @@ async def finish_oidc(request: Request) -> Response:
         assert browser_secret is not None
         identity = await sign_on.provider.fetch_identity(parameters, state, browser_secret)
         _, secret = await sign_on.store.start_session(identity, browser)
-    except SignInFailed as error:
-        try:
-            await sign_on.store.check_failures(browser)
-            await sign_on.store.record_failure(error.reason, browser)
-        except FootplateError as failure:
-            log.warning("failed sign-in was not recorded", action="sign_in.not_recorded", reason=failure.message)
+    except FootplateError as error:
+        if isinstance(error, SignInFailed):
+            await _record_failure(sign_on, error, browser)
         response = _redirect_to_error(request, error)
     else:
         response = RedirectResponse(f"{own_base_url(request)}{returned.return_to}", 303, headers=_NO_STORE)
@@ -96,6 +93,14 @@ async def finish_oidc(request: Request) -> Response:
         await end_replaced_session(request)
     session_cookie.set_cookie(response, cookie_name, "", timedelta(0), same_site="Lax")
     return response
+
+
+async def _record_failure(sign_on: SingleSignOn, error: SignInFailed, browser: Browser) -> None:
+    try:
+        await sign_on.store.check_failures(browser)
+        await sign_on.store.record_failure(error.reason, browser)
+    except FootplateError as failure:
+        log.warning("failed sign-in was not recorded", action="sign_in.not_recorded", reason=failure.message)
 
 
 def _get_single_sign_on(request: Request) -> SingleSignOn:
@@ -128,4 +133,6 @@ def _cookie_name(request: Request, state: str) -> str:
 
 def _redirect_to_error(request: Request, error: FootplateError) -> Response:
     reason = error.reason if isinstance(error, SignInFailed) else error.code
+    if not isinstance(error, Refused):
+        log.warning("sign-in failed", action="sign_in.failed", reason=error.message)
     return RedirectResponse(f"{own_base_url(request)}/sign-in?error={reason}", 303, headers=_NO_STORE)

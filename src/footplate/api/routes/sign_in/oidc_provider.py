@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from authlib.oidc.core import CodeIDToken
 from authlib.oidc.discovery import OpenIDProviderMetadata, get_well_known_url
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import JWKRegistry, Key, KeySet
 from joserfc.jws import JWSRegistry
 
 from footplate.domain.json import Json, JsonObject
@@ -133,7 +134,7 @@ class OidcProvider:
     def _auth_method(self, metadata: Mapping[str, Any]) -> str:
         if self._config.client_secret is None:
             return "none"
-        supported = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        supported = _listed(metadata, "token_endpoint_auth_methods_supported", default="client_secret_basic")
         return "client_secret_basic" if "client_secret_basic" in supported else "client_secret_post"
 
     async def _verify(self, metadata: Mapping[str, Any], token: JsonObject, nonce: str) -> dict[str, Json]:
@@ -141,11 +142,9 @@ class OidcProvider:
         text = token.get("id_token")
         if not isinstance(text, str):
             raise SignInFailed("token_invalid", "The identity provider sent no ID token.")
-        supported = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-        algorithms = sorted(_ALGORITHMS.intersection(supported))
         _, keys = await self._request("GET", metadata["jwks_uri"])
         try:
-            registry = JWSRegistry(algorithms=algorithms, strict_check_header=False)
+            registry = JWSRegistry(algorithms=_permitted_algorithms(metadata), strict_check_header=False)
             decoded = jwt.decode(text, _public_keys(keys), registry=registry)
             claims = CodeIDToken(
                 decoded.claims,
@@ -190,7 +189,7 @@ class OidcProvider:
         status, found = await self._request("GET", get_well_known_url(self._config.issuer, external=True))
         try:
             self._check_metadata(status, found)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:  # Authlib expects values of the right types
             log.warning("identity provider has invalid metadata", action="sign_in.metadata_invalid", reason=str(error))
             raise SignInFailed("provider_unavailable", "The identity provider is not set up correctly.") from error
         self._metadata = (time.monotonic() + _METADATA_SECONDS, found)
@@ -239,15 +238,29 @@ class OidcProvider:
         return response.status_code, content if isinstance(content, dict) else {}
 
 
+def _listed(metadata: Mapping[str, Any], name: str, *, default: str) -> Sequence[str]:
+    """Returns the texts in a list of the metadata, or the default without a list."""
+    found = metadata.get(name)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) and found else [default]
+
+
+def _permitted_algorithms(metadata: Mapping[str, Any]) -> list[str]:
+    supported = _listed(metadata, "id_token_signing_alg_values_supported", default="RS256")
+    permitted = sorted(_ALGORITHMS.intersection(supported))
+    if not permitted:  # an empty list would permit the default algorithms of the library
+        raise ValueError(f"no permitted algorithm in {supported!r}")
+    return permitted
+
+
 def _public_keys(document: JsonObject) -> KeySet:
     """Returns the provider's keys that verify signatures, without those that cannot be read."""
     found = document.get("keys")
-    usable = [
-        key
-        for key in (found if isinstance(found, list) else [])
-        if isinstance(key, dict) and key.get("kty") in {"RSA", "EC", "OKP"} and key.get("use", "sig") == "sig"
-    ]
-    return KeySet.import_key_set({"keys": cast("list[dict[str, str | list[str]]]", usable)})
+    usable: list[Key] = []
+    for key in found if isinstance(found, list) else []:
+        if isinstance(key, dict) and key.get("kty") in {"RSA", "EC", "OKP"} and key.get("use", "sig") == "sig":
+            with suppress(JoseError, ValueError, TypeError, KeyError):  # for example an unknown curve
+                usable.append(JWKRegistry.import_key(cast("dict[str, str | list[str]]", key)))
+    return KeySet(usable)
 
 
 def _check_strict_claims(header: Mapping[str, Any], claims: Mapping[str, Any], nonce: str) -> None:

@@ -1,7 +1,7 @@
 """Stores device authorizations, and creates the API keys of approved programs.
 
 A key is created when the program fetches it, so its secret is never stored. Wrong user codes are counted for each
-member, so the codes of other people's programs cannot be guessed.
+member, and after too many the right one is refused too, so the codes of other people's programs cannot be guessed.
 """
 
 import secrets
@@ -64,9 +64,11 @@ class DeviceAuthorizationStore:
     async def find(self, principal: Principal, secret: str, user_code: str) -> DeviceAuthorization:
         async with self._database.connection() as connection:
             await self._load_session(connection, secret)
+        wrong_codes = f"codes {principal.id}"
+        await self._failures.check_count(wrong_codes, _MAX_WRONG_CODES)
         row = await self._database.fetchrow("device_authorization", hash_secret(normalize_user_code(user_code)))
         if row is None:
-            await self._count_wrong_code(principal)
+            await self._failures.count(wrong_codes, _MAX_WRONG_CODES)
             raise NotFound("device authorization", user_code)
         return _load(row)
 
@@ -151,9 +153,6 @@ class DeviceAuthorizationStore:
         if row is None or row["is_login"]:
             raise BrowserSessionRequired
         return row
-
-    async def _count_wrong_code(self, principal: Principal) -> None:
-        await self._failures.count(f"codes {principal.id}", _MAX_WRONG_CODES)
 
 
 def _load(row: asyncpg.Record) -> DeviceAuthorization:

@@ -26,8 +26,12 @@ class SignInFailures:
 
     async def check(self, browser: Browser) -> None:
         """Raises `SignInLimitExceeded` if too many attempts from this address failed in the last one to two minutes."""
-        row = await self._database.fetchrow("recent_sign_in_failures", browser.address, _current_minute())
-        if row is not None and row["failures"] >= self._limit:
+        await self.check_count(browser.address, self._limit)
+
+    async def check_count(self, subject: str, limit: int) -> None:
+        """Raises `SignInLimitExceeded` if the subject has reached the limit in the last one to two minutes."""
+        row = await self._database.fetchrow("recent_sign_in_failures", subject, _current_minute())
+        if row is not None and row["failures"] >= limit:
             raise SignInLimitExceeded
 
     async def count_start(self, browser: Browser) -> None:
@@ -36,9 +40,7 @@ class SignInFailures:
 
     async def count(self, subject: str, limit: int) -> None:
         """Counts something by any subject. Raises `SignInLimitExceeded` beyond the limit of one to two minutes."""
-        row = await self._database.fetchrow("recent_sign_in_failures", subject, _current_minute())
-        if row is not None and row["failures"] >= limit:
-            raise SignInLimitExceeded
+        await self.check_count(subject, limit)
         async with self._database.connection() as connection:
             await connection.execute(SQL["count_sign_in_failure"], subject, _current_minute())
 
