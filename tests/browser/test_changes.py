@@ -277,7 +277,7 @@ async def test_the_patch_is_downloaded_and_another_attempt_offered(workplace: Wo
     await expect(page.get_by_role("heading", name="Compare Export with")).to_be_visible()
 
 
-async def test_a_viewer_reads_and_is_told_why_not_more(workplace: Workplace) -> None:
+async def test_a_viewer_reads_and_sees_why_not_more(workplace: Workplace) -> None:
     session_id = await run_turns(workplace, [[WRITE_TWO]], title="Read only")
     created: Any = await workplace.client.sdk.post(
         "/v1/api_keys", body={"name": "reader", "roles": ["viewer"]}, cast_to=dict[str, Any]

@@ -90,7 +90,7 @@ async def test_a_phone_shows_both_below_each_other(workplace: Workplace) -> None
     assert overflow <= 0, "the page scrolls sideways"
 
 
-async def test_a_session_that_does_not_exist_says_so(workplace: Workplace) -> None:
+async def test_a_session_that_does_not_exist_is_reported(workplace: Workplace) -> None:
     workplace.expect(r"404")
     first = await run_turns(workplace, [["true"]], title="Alone")
     page = (await _open(workplace, first, "sesn_01m7rs9jcqejp34gsarbw348pn")).page

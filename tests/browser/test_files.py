@@ -84,7 +84,7 @@ async def test_a_phone_goes_from_the_list_to_a_file_and_back(workplace: Workplac
     await expect(_outputs(page).first).to_be_visible()
 
 
-async def test_attachments_are_listed_and_a_lost_file_says_so(workplace: Workplace) -> None:
+async def test_attachments_are_listed_and_a_lost_file_is_reported(workplace: Workplace) -> None:
     session_id = await run_turns(workplace, [["true"]], title="Attachments")
     window = await workplace.sign_in(path=f"/sessions/{session_id}?tab=files")
     await expect(window.page.get_by_text("No files yet")).to_be_visible()

@@ -514,7 +514,7 @@ async def test_tabs_open_by_keyboard_and_are_in_the_address(workplace: Workplace
     await expect(conversation(page).get_by_text("First answer.")).to_be_visible()
 
 
-async def test_a_failure_says_what_happened_and_a_message_continues(workplace: Workplace) -> None:
+async def test_a_failure_is_explained_and_a_message_continues(workplace: Workplace) -> None:
     script = replies([http_error(400, message="the model is gone")], [text("Better now.")])
     session_id = await workplace.start_session(script, title="Fail")
     page = await open_session(workplace, session_id)

@@ -64,7 +64,10 @@ let starting: Promise<HighlighterCore> | null = null;
 
 function start(): Promise<HighlighterCore> {
   starting ??= createHighlighterCore({
-    themes: [import("shiki/themes/github-light-high-contrast.mjs"), import("shiki/themes/github-dark-high-contrast.mjs")],
+    themes: [
+      import("shiki/themes/github-light-high-contrast.mjs"),
+      import("shiki/themes/github-dark-high-contrast.mjs"),
+    ],
     langs: [],
     engine: createJavaScriptRegexEngine({ forgiving: true }),
   });
