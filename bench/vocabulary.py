@@ -13,7 +13,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 _FILE: Final = Path(__file__).with_suffix(".toml")
 _CHECKED: Final = ("src", "tests", "bench")
-_NOT_CHECKED: Final = ("src/footplate/gate/shell/", "/migrations/", "/histories/", "bench/results/")
+_BUILD: Final = "src/footplate/dashboard/"
+_NOT_CHECKED: Final = ("src/footplate/gate/shell/", "/migrations/", "/histories/", "bench/results/", _BUILD)
 _TERM: Final = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 _TERM_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

@@ -22,9 +22,9 @@ async def _open(workplace: Workplace, first: str, second: str, **options: Any) -
     return await workplace.sign_in(path=f"/compare?sessions={first},{second}", **options)
 
 
-async def _expect_files(page: Page, left: str, right: str) -> None:
-    await expect(page.get_by_test_id("left")).to_contain_text(left)
-    await expect(page.get_by_test_id("right")).to_contain_text(right)
+async def _expect_files(page: Page, first: str, second: str) -> None:
+    await expect(page.get_by_test_id("left")).to_contain_text(first)
+    await expect(page.get_by_test_id("right")).to_contain_text(second)
 
 
 @pytest.mark.action("compare.next-file", "compare.previous-file", "compare.swap", "compare.choose")
@@ -81,11 +81,11 @@ async def test_a_phone_shows_both_below_each_other(workplace: Workplace) -> None
     first, second = await _run_two(workplace)
     page = (await _open(workplace, first, second, size=PHONE)).page
     await _expect_files(page, "a.txt", "a.txt")
-    left = await page.get_by_test_id("left").bounding_box()
+    first_box = await page.get_by_test_id("left").bounding_box()
     right = await page.get_by_test_id("right").bounding_box()
-    assert left is not None
+    assert first_box is not None
     assert right is not None
-    assert right["y"] >= left["y"] + left["height"] - 1
+    assert right["y"] >= first_box["y"] + first_box["height"] - 1
     overflow = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert overflow <= 0, "the page scrolls sideways"
 

@@ -93,8 +93,8 @@ async def test_two_windows_see_each_others_messages(workplace: Workplace) -> Non
     await composer(bob).fill("From Bob")
     await run_from_palette(bob, "Send the message")
     for page in (ann, bob):
-        for words in ("First answer.", "From Ann", "Second answer.", "From Bob", "Third answer."):
-            await expect(conversation(page).get_by_text(words)).to_have_count(1)
+        for message in ("First answer.", "From Ann", "Second answer.", "From Bob", "Third answer."):
+            await expect(conversation(page).get_by_text(message)).to_have_count(1)
 
 
 @pytest.mark.timing
@@ -165,16 +165,16 @@ async def test_a_cut_network_heals_without_a_reload(workplace: Workplace) -> Non
         await composer(page).fill("I am back")
         await composer(page).press("Enter")
         await expect(conversation(page).get_by_text("Third answer.")).to_be_visible()
-        for words in ("First answer.", "While you were away", "Second answer.", "I am back", "Third answer."):
-            await expect(conversation(page).get_by_text(words)).to_have_count(1)
+        for message in ("First answer.", "While you were away", "Second answer.", "I am back", "Third answer."):
+            await expect(conversation(page).get_by_text(message)).to_have_count(1)
         assert await page.evaluate("window.isSamePage")
 
 
 @pytest.mark.timing
 async def test_an_api_that_is_killed_while_it_streams_loses_nothing(workplace: Workplace) -> None:
     workplace.expect(r"ERR_|502|503|Failed to load")
-    words = [f"word{number} " for number in range(150)]
-    session_id = await workplace.start_session(replies([text("".join(words), chunks=150, delay=0.1)]), title="Kill")
+    parts = [f"word{number} " for number in range(150)]
+    session_id = await workplace.start_session(replies([text("".join(parts), chunks=150, delay=0.1)]), title="Kill")
     page = await open_session(workplace, session_id)
     await page.evaluate("window.isSamePage = true")
     await expect(conversation(page).get_by_text("word5")).to_be_visible()
@@ -185,7 +185,7 @@ async def test_an_api_that_is_killed_while_it_streams_loses_nothing(workplace: W
     await wait_for_events(workplace.client, page, session_id, "agent.message")
     await expect(page.get_by_test_id("preview")).to_have_count(0)
     shown = await conversation(page).inner_text()
-    assert [shown.count(word.strip()) for word in words if int(word[4:]) >= 100] == [1] * 50
+    assert [shown.count(part.strip()) for part in parts if int(part[4:]) >= 100] == [1] * 50
     assert await page.evaluate("window.isSamePage")
 
 
@@ -309,8 +309,8 @@ async def test_turns_and_events_have_links_and_can_be_forked(workplace: Workplac
     long = "\n\n".join(f"Line {number}." for number in range(60))
     session_id = await start_talk(workplace, f"Alpha.\n\n{long}", f"Beta.\n\n{long}", f"Gamma.\n\n{long}\n\nThe end.")
     page = await open_session(workplace, session_id)
-    for words in ("Second", "Third"):
-        await workplace.client.send_text(session_id, words)
+    for message in ("Second", "Third"):
+        await workplace.client.send_text(session_id, message)
     await wait_for_events(workplace.client, page, session_id, "agent.message", 3)
     turns = page.get_by_role("navigation", name="Turns").get_by_role("button")
     await expect(turns).to_have_count(3)
