@@ -154,3 +154,9 @@ async def test_a_killed_api_is_found_again_without_a_reload(workplace: Workplace
     await workplace.start_session(replies([text("Hello.")]), title="Begun after the restart")
     await expect(window.page.get_by_text("Begun after the restart").first).to_be_visible()
     assert await window.page.evaluate("window.isSamePage")
+
+
+async def test_a_failed_sign_in_is_explained(workplace: Workplace) -> None:
+    window = await workplace.open_window()
+    await window.page.goto(f"{window.base_url}/sign-in?error=no_role")
+    await expect(window.page.get_by_role("alert")).to_contain_text("None of your groups gives you a role here")

@@ -28,7 +28,11 @@ const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sign-in",
   validateSearch: (search: RawSearch) =>
-    compact({ return_to: readText(search, "return_to"), code: readText(search, "code") }),
+    compact({
+      return_to: readText(search, "return_to"),
+      code: readText(search, "code"),
+      error: readText(search, "error"),
+    }),
   component: lazyRouteComponent(() => import("./pages/sign-in/page")),
 });
 

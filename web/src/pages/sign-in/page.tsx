@@ -10,11 +10,12 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input } from "@/design/components/input";
 import { safeReturnPath } from "@/frame/search";
+import { describeProviderError } from "./provider-error";
 
 const route = getRouteApi("/sign-in");
 
 export default function SignInPage() {
-  const { return_to, code } = route.useSearch();
+  const { return_to, code, error: reason } = route.useSearch();
   const router = useRouter();
   const methods = useQuery(signInMethodsQuery);
   const [key, setKey] = useState("");
@@ -58,6 +59,9 @@ export default function SignInPage() {
           <img src="/icon.svg" alt="" className="size-8" />
           <h1 className="text-xl font-semibold">Sign in to Footplate</h1>
         </header>
+        {reason !== undefined && login.isIdle && (
+          <ErrorPanel title="You are not signed in" error={new Error(describeProviderError(reason))} />
+        )}
         {methods.data?.oidc != null && (
           <>
             <a
