@@ -13,14 +13,14 @@ from playwright.async_api import Page, async_playwright
 
 from bench.ci.lanes import ROOT
 from bench.prove.figure import Figure, require
-from bench.support import dashboard_content
 from bench.support.browser.chromium import find_browser
-from bench.support.browser.dashboard_pages import list_pages
+from bench.support.browser.dashboard_pages import create_pages_content, list_pages
 from bench.support.browser.dashboard_window import DESKTOP, FLAGS, PHONE, DashboardWindow, Theme, Workplace
+from bench.support.dashboard_content import open_content_cluster
 
 _AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _THEMES: Sequence[Theme] = ("light", "dark")
-_QUICK_PAGES = ("inbox", "sessions", "conversation", "new-session")
+_QUICK_PAGES = ("inbox", "sessions", "session-conversation", "new-session")
 _SERIOUS = frozenset({"serious", "critical"})
 _SETTLE_MS = 1500
 _MAX_TABS = 600
@@ -50,8 +50,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found: list[str] = []
     visits = 0
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(dashboard_content.open_content_cluster())
-        pages = list_pages(await dashboard_content.create_content(cluster))
+        cluster = await stack.enter_async_context(open_content_cluster())
+        pages = list_pages(await create_pages_content(cluster))
         chosen = {name: pages[name] for name in _QUICK_PAGES} if quick else pages
         playwright = await stack.enter_async_context(async_playwright())
         browser = await playwright.chromium.launch(executable_path=find_browser(), headless=True, args=list(FLAGS))
