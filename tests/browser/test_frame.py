@@ -160,3 +160,34 @@ async def test_a_failed_sign_in_is_explained(workplace: Workplace) -> None:
     window = await workplace.open_window()
     await window.page.goto(f"{window.base_url}/sign-in?error=no_role")
     await expect(window.page.get_by_role("alert")).to_contain_text("None of your groups gives you a role here")
+
+
+async def test_a_lost_network_is_shown_and_what_failed_is_read_again(workplace: Workplace) -> None:
+    workplace.expect("ERR_INTERNET_DISCONNECTED")
+    await workplace.start_session(replies([text("Hello.")]), title="Here again")
+    window = await workplace.sign_in()
+    page = window.page
+    await window.context.set_offline(True)
+    await page.wait_for_selector("[data-feed-state=offline]", state="attached")
+    await page.get_by_role("link", name="Sessions").first.click()
+    await expect(page.get_by_text("The sessions could not be loaded")).to_be_visible()
+    await window.context.set_offline(False)
+    await window.wait_until_live()
+    await expect(page.get_by_text("Here again").first).to_be_visible()
+
+
+async def test_a_title_from_right_to_left_is_cut_at_its_end(workplace: Workplace) -> None:
+    title = "\u062a\u062d\u062f\u064a\u062b " * 60
+    session_id = await workplace.start_session(replies([text("Hello.")]), title=title.strip())
+    page = (await workplace.sign_in(path=f"/sessions/{session_id}")).page
+    shown = page.get_by_role("heading", level=1).locator("bdi")
+    await expect(shown).to_contain_text("\u062a\u062d\u062f\u064a\u062b")
+    await expect(shown).to_have_css("text-overflow", "ellipsis")
+    # It begins at the right edge and goes beyond the left one.
+    assert await shown.evaluate("element => getComputedStyle(element).direction") == "rtl"
+    assert await shown.evaluate("element => element.scrollWidth > element.clientWidth")
+
+
+async def test_a_new_session_is_one_click_away_on_every_page(window: DashboardWindow) -> None:
+    await window.page.get_by_role("navigation", name="Main").get_by_role("link", name="New session").click()
+    await expect(window.page).to_have_url(re.compile("/new$"))

@@ -206,3 +206,32 @@ async def test_a_link_to_an_item_that_is_decided_reports_it(workplace: Workplace
     window = await workplace.sign_in()
     await window.page.goto(f"{window.base_url}/inbox?item=sevt_01m7rs9jcqejp34gsarbw348pn")
     await expect(window.page.get_by_text("This does not wait any more")).to_be_visible()
+
+
+async def test_letters_are_shortcuts_while_a_choice_has_the_focus(workplace: Workplace) -> None:
+    session_id = await _ask(workplace, "echo focus")
+    page = (await workplace.sign_in()).page
+    await expect(_call(page)).to_contain_text("echo focus")
+    kind = page.get_by_label("Kind")
+    await kind.click()
+    await page.get_by_role("option", name="Approvals").click()
+    await expect(kind).to_be_focused()
+    await expect(_call(page)).to_contain_text("echo focus")
+    await page.wait_for_timeout(400)
+    await page.keyboard.press("a")
+    await expect(_items(page)).to_have_count(0)
+    await expect(kind).to_contain_text("Approvals")
+    assert (await _wait_for_confirmation(workplace, page, session_id))["result"] == "allow"
+
+
+async def test_an_item_is_back_when_its_decision_does_not_arrive(workplace: Workplace) -> None:
+    workplace.expect("ERR_INTERNET_DISCONNECTED|ERR_FAILED|Failed to load")
+    await _ask(workplace, "echo back")
+    page = (await workplace.sign_in()).page
+    await expect(_call(page)).to_contain_text("echo back")
+    await page.route("**/v1/sessions/*/events", lambda route: route.abort())
+    await page.route("**/v1/inbox?*", lambda route: route.abort())
+    await page.wait_for_timeout(400)
+    await page.keyboard.press("a")
+    await expect(page.get_by_text("The decision was not accepted")).to_be_visible()
+    await expect(_items(page)).to_have_count(1)

@@ -84,6 +84,9 @@ describe("ShortcutHandler", () => {
     document.body.append(dialog);
     expect(press(shortcuts, "j")).toBe(false);
     expect([down.mock.calls.length, palette.mock.calls.length]).toEqual([0, 1]);
+    dialog.hidden = true;
+    expect(press(shortcuts, "j")).toBe(true);
+    dialog.hidden = false;
     dialog.dataset["toast"] = "";
     expect(press(shortcuts, "j")).toBe(true);
   });

@@ -2,6 +2,11 @@
 import { type ActionDefinition, isAvailable, listActions, runAction } from "./registry";
 
 const KEY_OWNERS = "[role=dialog]:not([data-toast]), [role=menu], [role=listbox]";
+
+/** A list that was closed may stay in the page, hidden. */
+function hasKeyOwner(): boolean {
+  return [...document.querySelectorAll(KEY_OWNERS)].some((owner) => owner.closest("[hidden]") === null);
+}
 /** Between the keys of a sequence. */
 const SEQUENCE_MS = 1000;
 const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
@@ -94,7 +99,7 @@ export class ShortcutHandler {
       return false;
     }
     // In a dialog or a menu, plain keys belong to it. A toast has the role of a dialog too, but takes no keys.
-    if (!hasModifier && document.querySelector(KEY_OWNERS) !== null) {
+    if (!hasModifier && hasKeyOwner()) {
       return false;
     }
     if (event.timeStamp - this.#pressedAt > SEQUENCE_MS) {

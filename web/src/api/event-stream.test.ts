@@ -107,6 +107,18 @@ describe("EventStream", () => {
     expect(states.at(-1)).toBe("live");
   });
 
+  it("tries again at once when the network is lost, and when it is back", async () => {
+    await server.send("id: 1\ndata: {}\n\n");
+    server.refusals = [new TypeError("network"), new TypeError("network")];
+    globalThis.dispatchEvent(new Event("offline"));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(states.at(-1)).toBe("offline");
+    server.refusals = [];
+    globalThis.dispatchEvent(new Event("online"));
+    await vi.advanceTimersByTimeAsync(300);
+    expect(states.at(-1)).toBe("live");
+  });
+
   it("takes a silent connection for lost", async () => {
     await vi.advanceTimersByTimeAsync(39_000);
     expect(server.requests).toHaveLength(1);

@@ -64,6 +64,7 @@ export class EventStream {
 
   open(): void {
     globalThis.addEventListener("online", this.#retryNow);
+    globalThis.addEventListener("offline", this.#drop);
     document.addEventListener("visibilitychange", this.#retryNow);
     void this.#run();
   }
@@ -71,12 +72,18 @@ export class EventStream {
   close(): void {
     this.#closed = true;
     globalThis.removeEventListener("online", this.#retryNow);
+    globalThis.removeEventListener("offline", this.#drop);
     document.removeEventListener("visibilitychange", this.#retryNow);
     clearTimeout(this.#silence);
     clearTimeout(this.#quiet);
     this.#controller?.abort();
     this.#wake?.();
   }
+
+  /** Without a network, the connection is silent for long before it counts as lost. */
+  #drop = (): void => {
+    this.#controller?.abort();
+  };
 
   #retryNow = (): void => {
     if (document.visibilityState === "visible") {

@@ -10,6 +10,8 @@ const BATCH_MS = 150;
 
 /** Not a change of the server: everything may have changed. */
 export const FEED_RESET = "feed.reset";
+/** Not a change of the server: it can be reached again, so what failed is read again. */
+export const FEED_LIVE = "feed.live";
 
 let state: StreamState = "catching_up";
 let since = Date.now();
@@ -40,7 +42,15 @@ export function openFeed(queries: QueryClient): () => void {
       }
       timer ??= setTimeout(refresh, BATCH_MS);
     },
-    onState: setState,
+    onState: (next) => {
+      setState(next);
+      if (next === "live") {
+        void queries.refetchQueries({ type: "active", predicate: (query) => query.state.status === "error" });
+        for (const listener of changeListeners) {
+          listener({ type: FEED_LIVE });
+        }
+      }
+    },
     onReset: () => {
       void queries.invalidateQueries();
       for (const listener of changeListeners) {

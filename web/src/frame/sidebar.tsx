@@ -1,6 +1,7 @@
 // The sidebar: pages, and the sessions that the caller pinned.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
 
 import { inboxCountsQuery } from "../api/queries/inbox";
 import { pinnedSessionsQuery } from "../api/queries/sessions";
@@ -23,6 +24,14 @@ export function Sidebar() {
       <Link to="/" className="mb-2 flex h-8 items-center gap-2 rounded-md px-2 font-semibold">
         <img src="/icon.svg" alt="" className="size-5" />
         Footplate
+      </Link>
+      <Link
+        to="/new"
+        className="mb-2 flex h-8 items-center gap-2 rounded-md border border-line-strong bg-canvas px-2 hover:bg-hover"
+        title={`New session (${displayShortcut(getAction("global.new-session").shortcut ?? "").join(" then ")})`}
+      >
+        <Plus aria-hidden className="size-4" />
+        New session
       </Link>
       <ul className="flex flex-col gap-0.5">
         {NAVIGATION.map(({ to, title, icon: Icon, action }) => (

@@ -25,18 +25,21 @@ export function TopBar() {
   const title = useCurrentPageTitle();
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-b px-4">
-      <h1 className="min-w-0 flex-1 truncate text-lg font-semibold">
-        <SafeText>{title}</SafeText>
+      <h1 className="min-w-0 flex-1 text-lg font-semibold">
+        {/* It is cut at its own end: on the left, if it is written from right to left. */}
+        <SafeText className="block w-fit max-w-full truncate">{title}</SafeText>
       </h1>
       <button
         type="button"
         onClick={() => runAction("global.palette")}
-        aria-label="Search and commands"
+        aria-keyshortcuts="Control+K Meta+K"
         className="flex h-8 items-center gap-2 rounded-md border px-2 text-sm text-muted hover:bg-hover max-md:border-transparent"
       >
         <Search aria-hidden className="size-4" />
-        <span className="max-md:hidden">Search</span>
-        <Kbd className="max-md:hidden">{displayShortcut("mod+k").join(" ")}</Kbd>
+        <span className="max-md:sr-only">Search</span>
+        <span aria-hidden className="max-md:hidden">
+          <Kbd>{displayShortcut("mod+k").join(" ")}</Kbd>
+        </span>
       </button>
       <LiveState />
       <MeMenu />

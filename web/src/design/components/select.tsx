@@ -32,6 +32,12 @@ export function Select<T extends string>(props: SelectProps<T>) {
       <Base.Trigger
         id={id}
         aria-label={label}
+        onKeyDown={(event) => {
+          // A letter is a shortcut of the page. It must not change the choice unseen as well.
+          if (event.key.length === 1 && event.key !== " ") {
+            event.preventBaseUIHandler();
+          }
+        }}
         className={cn(
           "flex h-8 items-center gap-1.5 rounded-md border border-line-strong bg-canvas px-2 transition-colors select-none hover:bg-hover data-disabled:opacity-50 max-md:h-11",
           className,

@@ -30,12 +30,16 @@ export function useDecisions(onGone: (item: InboxItem) => void) {
     ownDecisions.add(item.id);
     onGone(item);
     await queries.cancelQueries({ queryKey: [...keys.inbox, "list"] });
+    const before = queries.getQueriesData<Lists>({ queryKey: [...keys.inbox, "list"] });
     queries.setQueriesData<Lists>({ queryKey: [...keys.inbox, "list"] }, (lists) => withoutItem(lists, item.id));
     try {
       await send();
       return true;
     } catch (error) {
       ownDecisions.delete(item.id);
+      for (const [key, lists] of before) {
+        queries.setQueryData(key, lists);
+      }
       showToast({ title, description: error instanceof Error ? error.message : String(error), tone: "failed" });
       return false;
     } finally {

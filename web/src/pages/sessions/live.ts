@@ -3,7 +3,7 @@ import type { QueryClient } from "@tanstack/react-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
-import { FEED_RESET, onFeedChange } from "@/api/feed";
+import { FEED_LIVE, FEED_RESET, onFeedChange } from "@/api/feed";
 import { keys } from "@/api/keys";
 import { listSessions, sessionQuery, type SessionFilters } from "@/api/queries/sessions";
 
@@ -81,6 +81,12 @@ function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string 
         pages.markAllStale();
       }
       readCounts();
+      return;
+    }
+    if (change.type === FEED_LIVE) {
+      for (const pages of shown.filter((one) => one.getSnapshot().error !== null)) {
+        void pages.loadMore();
+      }
       return;
     }
     if (change.type === "session_pin.changed" && change.member_id !== ownId) {

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 
 import { apiFetch, readError } from "@/api/client";
+import { FEED_LIVE, onFeedChange } from "@/api/feed";
 import { type FileChange, parseFile } from "./parse-file";
 import { PatchSplitter } from "./patch-text";
 
@@ -52,6 +53,19 @@ export function usePatch(url: string | null, revision: string): Patch & { retry:
       controller.abort();
     };
   }, [url, revision, attempt]);
+
+  const hasFailed = loaded !== null && loaded.url === url && loaded.patch.error !== null;
+  useEffect(
+    () =>
+      hasFailed
+        ? onFeedChange((change) => {
+            if (change.type === FEED_LIVE) {
+              setAttempt((count) => count + 1);
+            }
+          })
+        : undefined,
+    [hasFailed],
+  );
 
   const cached = url === null ? undefined : cache.get(url);
   const patch =
