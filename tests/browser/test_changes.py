@@ -167,13 +167,18 @@ async def test_changes_of_a_turn_of_several_and_of_all(workplace: Workplace) -> 
     await expect(files).to_have_count(2)
     await page.get_by_label("Changes of").click()
     await page.get_by_role("option", name=re.compile("^Turn 1")).click()
+    # Turns 2 and 3 have two files as well: only the choice shows that the page has changed.
+    await expect(page.get_by_label("Changes of")).to_contain_text("Turn 1")
+    await expect(page.get_by_label("Up to")).to_contain_text("only this turn")
     await expect(files).to_have_count(2)
     await expect(_diff(page).get_by_text("TWO", exact=True)).to_have_count(0)
     await expect(page.get_by_role("listbox")).to_have_count(0)
+    await expect(page.get_by_label("Changes of")).to_be_focused()
     await page.keyboard.press("]")
     await expect(files).to_have_count(1)
     await page.keyboard.press("Control+k")
     await page.get_by_placeholder("Search actions and sessions").fill("Changes of all turns")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("all turns")
     await page.keyboard.press("Enter")
     await expect(files).to_have_count(3)
 

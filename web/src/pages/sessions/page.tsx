@@ -72,7 +72,7 @@ export default function SessionsPage() {
   const allRows = () =>
     layout === "list" ? list.getSnapshot().rows : columns.flatMap((one) => one.pages.getSnapshot().rows);
   const indexOf = (id: string) => (layout === "list" ? list.indexOf(id) : allRows().findIndex((row) => row.id === id));
-  const { cursorId, selected, move, toggle, clear } = useSelection({
+  const { cursorId, selected, move, toggle, clear, deselect } = useSelection({
     rows: allRows,
     indexOf,
     initialCursor: search.selected,
@@ -88,7 +88,7 @@ export default function SessionsPage() {
     targets: selectedRows.length > 0 ? selectedRows : cursorRow === undefined ? [] : [cursorRow],
     shown,
     canOperate,
-    onDone: clear,
+    onDone: deselect,
   });
   const isFocusFree = useFreeFocus();
   const hasFilters = isNarrowed(filters) || filters.state !== undefined;

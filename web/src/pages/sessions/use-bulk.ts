@@ -25,7 +25,7 @@ interface Options {
   targets: readonly SessionRow[];
   shown: readonly RowPages[];
   canOperate: boolean;
-  onDone: () => void;
+  onDone: (rows: readonly SessionRow[]) => void;
 }
 
 export function useBulk({ targets, shown, canOperate, onDone }: Options): Bulk {
@@ -50,7 +50,8 @@ export function useBulk({ targets, shown, canOperate, onDone }: Options): Bulk {
       pages.markStale(rows.map((row) => row.id));
     }
     if (count > 0) {
-      onDone();
+      // What was selected meanwhile stays selected.
+      onDone(rows);
       if (finished.failures.length === 0) {
         showToast({ title: `${countSessions(count)} ${BULK_WORDS[kind].done}`, timeout: 2_500 });
       }

@@ -76,5 +76,14 @@ export function useSelection({ rows, indexOf, initialCursor, onCursor }: Options
       setSelected(new Map());
       anchor.current = null;
     },
+    deselect: (rows: readonly SessionRow[]) => {
+      setSelected((before) => {
+        const after = new Map(before);
+        for (const row of rows) {
+          after.delete(row.id);
+        }
+        return after;
+      });
+    },
   };
 }
