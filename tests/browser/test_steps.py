@@ -271,6 +271,7 @@ async def test_a_viewer_sees_the_queue_and_cannot_change_it(workplace: Workplace
     key = await workplace.create_viewer_key()
     page = await _open(workplace, session_id, key=key)
     await expect(_waiting(page)).to_have_count(2)
+    await expect(page.get_by_role("button", name=re.compile("^(Play|Pause)$"))).to_have_count(1)
     await expect(page.get_by_text("Your role does not permit to change this session.").first).to_be_visible()
     for name in ("Play", "Next"):
         await expect(_playback(page).get_by_role("button", name=name)).to_be_disabled()

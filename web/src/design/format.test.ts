@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { formatAge, formatBytes, formatDuration, formatMoney, formatRelative, formatTokens } from "./format";
+import { formatAge, formatBytes, formatDuration, formatMoney, formatRelative, formatTokens, tickFor } from "./format";
 
 describe("formatDuration", () => {
   it.each([
@@ -26,6 +26,19 @@ describe("formatRelative", () => {
     ["2026-11-17T11:00:00Z", "2 d ago"],
   ])("%s is %s", (time, text) => {
     expect(formatRelative(new Date(time), now)).toBe(text);
+  });
+});
+
+describe("tickFor", () => {
+  it("never makes a time look newer than a moment ago", () => {
+    const created = 17_300;
+    const ages = Array.from({ length: 300 }, (_, second) => {
+      const now = created + second * 1000;
+      const tick = tickFor(now - created);
+      return (Math.floor(now / tick) * tick - created) / 1000;
+    });
+    const isMinute = ages.map((age) => formatAge(age).endsWith("min"));
+    expect(isMinute).toEqual([...isMinute].sort());
   });
 });
 

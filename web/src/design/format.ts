@@ -47,6 +47,13 @@ export function formatAge(seconds: number): string {
   return value < DAY ? `${Math.floor(value / HOUR)} h` : `${Math.floor(value / DAY)} d`;
 }
 
+const SLOW_TICK_MS = 30_000;
+
+/** How often a time is shown anew. The present is rounded down to it, which must not bring the seconds back. */
+export function tickFor(ageMs: number): number {
+  return ageMs < MINUTE * 1000 + SLOW_TICK_MS ? 1000 : SLOW_TICK_MS;
+}
+
 const exactTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const clockTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 

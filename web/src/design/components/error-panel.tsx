@@ -1,5 +1,6 @@
 // An error: what happened, why, what to do, and an id to copy.
 import { CircleAlert } from "lucide-react";
+import type { ReactNode } from "react";
 
 import { ApiError } from "../../api/errors";
 import { cn } from "../classes";
@@ -11,11 +12,13 @@ interface ErrorPanelProps {
   error: unknown;
   /** What was not possible, such as "The sessions could not be loaded". */
   title?: string;
+  /** What to do, in place of the advice of the server. */
+  help?: ReactNode;
   onRetry?: () => void;
   className?: string;
 }
 
-export function ErrorPanel({ error, title, onRetry, className }: ErrorPanelProps) {
+export function ErrorPanel({ error, title, help: ownHelp, onRetry, className }: ErrorPanelProps) {
   const message = error instanceof Error ? error.message : String(error);
   const help = error instanceof ApiError ? error.help : null;
   const requestId = error instanceof ApiError ? error.requestId : null;
@@ -27,7 +30,8 @@ export function ErrorPanel({ error, title, onRetry, className }: ErrorPanelProps
         <p className="break-words">
           <SafeText>{message}</SafeText>
         </p>
-        {help !== null && (
+        {ownHelp}
+        {ownHelp === undefined && help !== null && (
           <p className="break-words text-muted">
             <SafeText>{help}</SafeText>
           </p>

@@ -1,7 +1,7 @@
 // A time relative to now, with the exact time on hover. All of them are updated by one timer.
 import { useSyncExternalStore } from "react";
 
-import { formatAge, formatExactTime, formatRelative } from "../format";
+import { formatAge, formatExactTime, formatRelative, tickFor } from "../format";
 
 const TICK_MS = 1000;
 
@@ -44,7 +44,7 @@ interface TimeProps {
 export function Time({ value, short = false, className }: TimeProps) {
   const time = new Date(value);
   const age = Math.abs(now - time.getTime());
-  const current = new Date(useNow(age < 60_000 ? 1000 : 30_000));
+  const current = new Date(useNow(tickFor(age)));
   const text = short ? formatAge((current.getTime() - time.getTime()) / 1000) : formatRelative(time, current);
   return (
     <time dateTime={value} title={formatExactTime(time)} className={className}>

@@ -125,6 +125,7 @@ function OpenSession({ session }: { session: Session }) {
           </TabList>
           <SessionToolbar
             session={session}
+            hasPlayback={tab === "steps" || tab === "terminal"}
             onRename={() => {
               setRenaming(true);
             }}

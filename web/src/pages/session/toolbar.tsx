@@ -30,19 +30,29 @@ import { ConfirmDialog, type Confirmation } from "./confirm-dialog";
 import { ForkDialog } from "./conversation/fork-dialog";
 import { exportBundle, exportEvents, exportTranscript } from "./export";
 import { createSessionChanges } from "./session-changes";
+import { playbackQuery } from "./steps/queries";
 
 const MOVING = new Set(["running", "retrying", "waiting_for_approval", "waiting_for_answer", "waiting_for_result"]);
 
-export function SessionToolbar({ session, onRename }: { session: Session; onRename: () => void }) {
+interface Props {
+  session: Session;
+  /** The tab has the buttons that pause and play. */
+  hasPlayback: boolean;
+  onRename: () => void;
+}
+
+export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
   const { data: me } = useQuery(meQuery);
   const { data: pinned } = useQuery(pinnedSessionsQuery);
+  const { data: playback } = useQuery(playbackQuery(session.id));
   const navigate = useNavigate();
   const changes = createSessionChanges(useQueryClient(), session);
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [isForking, setForking] = useState(false);
   const mayOperate = me?.permissions.includes("operate") ?? false;
   const isOpen = mayOperate && session.end == null && session.archived_at === null;
-  const isPaused = session.activity.state === "paused";
+  // While the last step before the pause runs, the state is "running".
+  const isPaused = session.activity.state === "paused" || playback?.playing === false;
   const canInterrupt = isOpen && MOVING.has(session.activity.state);
   const isPinned = pinned?.data.some((one) => one.id === session.id) ?? false;
   const hasProject = session.project_ids.length > 0;
@@ -111,7 +121,7 @@ export function SessionToolbar({ session, onRename }: { session: Session; onRena
 
   return (
     <div className="flex shrink-0 items-center gap-1 pr-2 pl-1">
-      {isOpen && (
+      {isOpen && !hasPlayback && (
         <Button
           size="sm"
           variant="quiet"

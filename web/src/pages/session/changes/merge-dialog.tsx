@@ -33,7 +33,8 @@ export function MergeDialog({ session, changes, canOperate, onClose }: MergeDial
   const projectId = changes.tree?.project_id ?? null;
   const base = projectId === null ? undefined : session.bases[projectId];
   const [way, setWay] = useState<Way>("merge");
-  const [branches, setBranches] = useState({ merge: base?.branch ?? "", push: `footplate/${session.id}` });
+  const newBranch = `footplate/${session.id}`;
+  const [branches, setBranches] = useState({ merge: base?.branch ?? "", push: newBranch });
   const [message, setMessage] = useState(session.title ?? "");
   const [isBusy, setBusy] = useState(false);
   const [result, setResult] = useState<Delivery | null>(null);
@@ -159,7 +160,21 @@ export function MergeDialog({ session, changes, canOperate, onClose }: MergeDial
             />
           ) : (
             error !== null && (
-              <ErrorPanel error={error} title={way === "merge" ? "The merge was refused" : "The push was refused"} />
+              <ErrorPanel
+                error={error}
+                title={way === "merge" ? "The merge was refused" : "The push was refused"}
+                help={
+                  error instanceof ApiError && error.details["code"] === "branch_checked_out" ? (
+                    <CheckedOutHelp
+                      branch={newBranch}
+                      onUse={() => {
+                        setBranches({ ...branches, merge: newBranch });
+                        setError(null);
+                      }}
+                    />
+                  ) : undefined
+                }
+              />
             )
           )}
         </div>
@@ -182,6 +197,19 @@ function WayChoice(props: { way: Way; current: Way; onChange: (way: Way) => void
       />
       {props.title}
     </label>
+  );
+}
+
+function CheckedOutHelp({ branch, onUse }: { branch: string; onUse: () => void }) {
+  return (
+    <div className="flex flex-col items-start gap-2">
+      <p className="text-muted">
+        Nothing was changed. Merge into another branch, and then run <code>git merge {branch}</code> in that checkout.
+      </p>
+      <Button size="sm" className="max-md:h-11" onClick={onUse}>
+        Use a new branch
+      </Button>
+    </div>
   );
 }
 

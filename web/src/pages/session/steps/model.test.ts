@@ -2,7 +2,16 @@ import { describe, expect, it } from "vitest";
 
 import { draftOf, EMPTY_DRAFT, findProblem, toEdit, toInput } from "./draft";
 import { membersWithSessions } from "./group";
-import { describeState, findReferences, moveBefore, shortLabel, type Step, stepText, targetOf } from "./model";
+import {
+  describeState,
+  findReferences,
+  moveBefore,
+  shortLabel,
+  type Step,
+  stepLabel,
+  stepText,
+  targetOf,
+} from "./model";
 
 function step(fields: Partial<Step> & { id: string }): Step {
   return {
@@ -66,6 +75,10 @@ describe("a step in words", () => {
   it("shows prompts of texts and attachments", () => {
     const content = [{ type: "text", text: "Look" }, { type: "file", title: "a.txt" }, { type: "image" }];
     expect(stepText(step({ id: "a", kind: "prompt", content }))).toBe("Look\n[file: a.txt]\n[image]");
+  });
+
+  it("is a message whose text is in the conversation", () => {
+    expect(stepLabel(step({ id: "a", kind: "prompt", content: [], is_message: true }))).toBe("a message");
   });
 
   it("names each reference once", () => {

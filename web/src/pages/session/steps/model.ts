@@ -110,7 +110,9 @@ function isTextBlock(block: unknown): boolean {
 
 /** The name, or else the start of what it does. */
 export function stepLabel(step: Step): string {
-  return shortLabel(step.name ?? stepText(step).trim());
+  const label = shortLabel(step.name ?? stepText(step).trim());
+  // The text of a message that has started is in the conversation only.
+  return label === "" && step.is_message ? "a message" : label;
 }
 
 /** A text for a sentence of the page: short, on one line, its hidden characters marked. */
