@@ -233,5 +233,5 @@ async def test_an_item_is_back_when_its_decision_does_not_arrive(workplace: Work
     await page.route("**/v1/inbox?*", lambda route: route.abort())
     await page.wait_for_timeout(400)
     await page.keyboard.press("a")
-    await expect(page.get_by_text("The decision was not accepted")).to_be_visible()
+    await expect(page.get_by_text("The decision was not accepted").first).to_be_visible()
     await expect(_items(page)).to_have_count(1)

@@ -7,10 +7,11 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import type { ComponentType } from "react";
 
 import "./actions/all";
 import { setSignedOutHandler } from "./api/client";
-import { ApiError } from "./api/errors";
+import { ApiError, OfflineError } from "./api/errors";
 import { queryClient } from "./api/query-client";
 import { meQuery } from "./api/queries/me";
 import { Frame } from "./frame/frame";
@@ -21,6 +22,17 @@ import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
 import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
+
+type PageModule = Promise<{ default: ComponentType }>;
+
+/** Without a network, the router would reload, and the browser's own error page would replace the dashboard. */
+function lazyPage(load: () => PageModule) {
+  return lazyRouteComponent(() =>
+    load().catch((error: unknown) => {
+      throw navigator.onLine ? error : new OfflineError();
+    }),
+  );
+}
 
 const rootRoute = createRootRoute({ component: Outlet, notFoundComponent: PageNotFound, errorComponent: PageError });
 
@@ -33,7 +45,7 @@ const signInRoute = createRoute({
       code: readText(search, "code"),
       error: readText(search, "error"),
     }),
-  component: lazyRouteComponent(() => import("./pages/sign-in/page")),
+  component: lazyPage(() => import("./pages/sign-in/page")),
 });
 
 /** Everything that needs a signed-in caller. */
@@ -66,78 +78,78 @@ const inboxRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/inbox",
   validateSearch: readInboxSearch,
-  component: lazyRouteComponent(() => import("./pages/inbox/page")),
+  component: lazyPage(() => import("./pages/inbox/page")),
 });
 
 const sessionsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/sessions",
   validateSearch: readSessionsSearch,
-  component: lazyRouteComponent(() => import("./pages/sessions/page")),
+  component: lazyPage(() => import("./pages/sessions/page")),
 });
 
 const sessionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/sessions/$sessionId",
   validateSearch: readSessionSearch,
-  component: lazyRouteComponent(() => import("./pages/session/page")),
+  component: lazyPage(() => import("./pages/session/page")),
 });
 
 const compareRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/compare",
   validateSearch: readCompareSearch,
-  component: lazyRouteComponent(() => import("./pages/compare/page")),
+  component: lazyPage(() => import("./pages/compare/page")),
 });
 
 const newSessionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/new",
   validateSearch: readNewSessionSearch,
-  component: lazyRouteComponent(() => import("./pages/new-session/page")),
+  component: lazyPage(() => import("./pages/new-session/page")),
 });
 
 const deviceRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/device",
   validateSearch: (search: RawSearch) => compact({ user_code: readText(search, "user_code") }),
-  component: lazyRouteComponent(() => import("./pages/device/page")),
+  component: lazyPage(() => import("./pages/device/page")),
 });
 
 const designRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/design",
-  component: lazyRouteComponent(() => import("./pages/design/page")),
+  component: lazyPage(() => import("./pages/design/page")),
 });
 
 const schedulesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/schedules",
-  component: lazyRouteComponent(() => import("./pages/schedules/page")),
+  component: lazyPage(() => import("./pages/schedules/page")),
 });
 
 const usageRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/usage",
-  component: lazyRouteComponent(() => import("./pages/usage/page")),
+  component: lazyPage(() => import("./pages/usage/page")),
 });
 
 const policyRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/policy",
-  component: lazyRouteComponent(() => import("./pages/policy/page")),
+  component: lazyPage(() => import("./pages/policy/page")),
 });
 
 const settingsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./pages/settings/page")),
+  component: lazyPage(() => import("./pages/settings/page")),
 });
 
 const healthRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/health",
-  component: lazyRouteComponent(() => import("./pages/health/page")),
+  component: lazyPage(() => import("./pages/health/page")),
 });
 
 const routeTree = rootRoute.addChildren([

@@ -1,6 +1,8 @@
 // What the router shows while a page loads, when it fails, and when there is none.
 import { type ErrorComponentProps, Link, useRouter } from "@tanstack/react-router";
+import { useEffect, useEffectEvent } from "react";
 
+import { OfflineError } from "../api/errors";
 import { buttonStyle } from "../design/components/button";
 import { EmptyState } from "../design/components/empty-state";
 import { ErrorPanel } from "../design/components/error-panel";
@@ -12,16 +14,26 @@ export function PagePending() {
 
 export function PageError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
+  function retry(): void {
+    reset();
+    void router.invalidate();
+  }
+  const retryOnline = useEffectEvent(retry);
+  useEffect(() => {
+    if (!(error instanceof OfflineError)) {
+      return undefined;
+    }
+    const again = (): void => {
+      retryOnline();
+    };
+    globalThis.addEventListener("online", again);
+    return () => {
+      globalThis.removeEventListener("online", again);
+    };
+  }, [error]);
   return (
     <div className="p-4">
-      <ErrorPanel
-        error={error}
-        title="The page could not be shown"
-        onRetry={() => {
-          reset();
-          void router.invalidate();
-        }}
-      />
+      <ErrorPanel error={error} title="The page could not be shown" onRetry={retry} />
     </div>
   );
 }

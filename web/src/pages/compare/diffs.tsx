@@ -25,11 +25,13 @@ interface DiffsProps {
 export function Diffs({ attempts, path, onPath }: DiffsProps) {
   const [left, right] = attempts;
   const pairs = pairFiles(left.files, right.files);
+  const readable = pairs.filter((pair) => (pair.right ?? pair.left)?.isBinary !== true);
   const selected =
     pairs.find((pair) => pair.path === path) ??
-    // The first file in which they differ says most.
-    pairs.find((pair) => pair.left !== null && pair.right !== null && !pair.isSame) ??
-    pairs.find((pair) => !pair.isSame) ??
+    // The first file in which they differ says most; a binary one shows nothing.
+    readable.find((pair) => pair.left !== null && pair.right !== null && !pair.isSame) ??
+    readable.find((pair) => !pair.isSame) ??
+    readable[0] ??
     pairs[0];
   const isComplete = left.isComplete && right.isComplete;
   function move(step: 1 | -1): void {

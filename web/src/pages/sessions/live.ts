@@ -71,9 +71,16 @@ function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string 
     await Promise.all([...unknown].map(([id, missing]) => place(queries, id, missing)));
   }
 
+  function readFailed(): void {
+    for (const pages of shown.filter((one) => one.getSnapshot().error !== null)) {
+      void pages.loadMore();
+    }
+  }
+
   for (const pages of shown) {
     pages.markAllStale();
   }
+  readFailed();
   readCounts();
   const stopFollowing = onFeedChange((change) => {
     if (change.type === FEED_RESET) {
@@ -84,9 +91,7 @@ function follow(queries: QueryClient, shown: readonly RowPages[], ownId: string 
       return;
     }
     if (change.type === FEED_LIVE) {
-      for (const pages of shown.filter((one) => one.getSnapshot().error !== null)) {
-        void pages.loadMore();
-      }
+      readFailed();
       return;
     }
     if (change.type === "session_pin.changed" && change.member_id !== ownId) {
