@@ -40,6 +40,7 @@ async def _comment(page: Page, text: str) -> None:
 @pytest.mark.action(
     "changes.comment", "changes.send-comments", "changes.next-line", "changes.extend-down", "changes.show-comments"
 )
+@pytest.mark.timing
 async def test_comments_reach_the_agent_in_one_message(workplace: Workplace) -> None:
     session_id = await run_turns(workplace, [[WRITE_TWO]], title="Review me")
     ann = (await _open(workplace, session_id, "&path=a.txt&lines=2")).page

@@ -25,6 +25,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _BLOCK: Final = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _PASSED: Final = re.compile(r"(?i)(HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|PIP_CERT|(https?|all|no)_proxy)")
 _START_TIMEOUT: Final = 120.0
+_DASHBOARD: Final = ROOT / "src" / "footplate" / "dashboard" / "index.html"
 _CREATE: Final = "python3 -m venv .venv"
 _ACTIVATE: Final = "source .venv/bin/activate"
 _COPIED: Final = (
@@ -184,7 +185,9 @@ def _environment(home: Path) -> dict[str, str]:
     path = f"{Path(uv).parent}:/usr/local/bin:/usr/bin:/bin"
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
     own = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("data", "config", "state")}
-    return {**passed, **own, "PATH": path, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", "PIP_NO_COMPILE": "1"}
+    # The lanes of CI have built the dashboard already.
+    builds = {"FOOTPLATE_SKIP_DASHBOARD_BUILD": "1"} if _DASHBOARD.is_file() else {}
+    return {**passed, **own, **builds, "PATH": path, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", "PIP_NO_COMPILE": "1"}
 
 
 def _provide_dependencies(environment: Path) -> None:

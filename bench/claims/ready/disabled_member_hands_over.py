@@ -195,8 +195,9 @@ class _Offboarding:
 
     async def _check_stalled(self, session_id: str) -> None:
         session = (await self._admin.get(f"/v1/sessions/{session_id}")).json()
-        expected = {"state": "stalled", "reason": "author_disabled"}
-        self._counts.check(holds=session["activity"] == expected, otherwise=f"{session_id}: {session['activity']}")
+        activity = session["activity"]
+        is_stalled = (activity["state"], activity["reason"]) == ("stalled", "author_disabled")
+        self._counts.check(holds=is_stalled, otherwise=f"{session_id}: {activity}")
         turns = (await self._admin.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
         self._counts.check(holds=len(turns) == 1, otherwise=f"{session_id}: {len(turns)} turns started")
 

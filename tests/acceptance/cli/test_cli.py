@@ -485,7 +485,7 @@ async def test_a_wrong_key_exits_with_1_and_names_its_source(cell: Cell) -> None
     done = await cell.run("ls", **wrong)
     assert done.code == 1
     assert "FOOTPLATE_BASE_URL" in done.err
-    assert "api-keys create" in done.err
+    assert "footplate login" in done.err
 
 
 async def test_completion_lists_session_ids_quickly(cell: Cell) -> None:

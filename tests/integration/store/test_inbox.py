@@ -272,6 +272,7 @@ async def test_items_are_assigned_and_snoozed_and_come_back_by_time(cell: Cell) 
         await update(cell, ann, item_id, assignee_id="memb_0")
 
 
+@pytest.mark.timing
 async def test_an_assignment_and_a_snooze_at_the_same_time_both_count(cell: Cell) -> None:
     admin = await create_admin(cell)
     bob = await add_member(cell, admin, "Bob")

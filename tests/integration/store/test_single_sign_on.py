@@ -168,6 +168,7 @@ async def test_a_disabled_member_cannot_sign_in(server: Server) -> None:
     assert (await fresh.sign_in("ann")).headers["location"] == f"{BASE}/sign-in?error=member_disabled"
 
 
+@pytest.mark.timing
 async def test_a_member_who_is_disabled_meanwhile_cannot_sign_in(cell: Cell) -> None:
     keys = ApiKeys(cell.database)
     admin = await keys.authenticate(await keys.create_key(new_principal().organisation, "a", ["admin"]))
