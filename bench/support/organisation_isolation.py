@@ -487,11 +487,18 @@ async def capture_state(owner: Organisation, targets: Sequence[Ids]) -> list[Any
     return seen
 
 
-async def compare_filters(operation: Operation, theirs: Ids, http: httpx2.AsyncClient, own: Ids) -> int:
-    """Requires that a list filtered by a foreign id equals one filtered by an unused id. Returns their number."""
+async def compare_filters(
+    operation: Operation, theirs: Ids, http: httpx2.AsyncClient, own: Ids, *, visible: frozenset[str] = frozenset()
+) -> int:
+    """Requires that a list filtered by a foreign id equals one filtered by an unused id. Returns their number.
+
+    `visible`: parameters whose objects the caller may see.
+    """
     compared = 0
     for name, schema in operation.query_parameters.items():
         if not is_reference([name]) or not is_supported(schema) or (str(operation), name) in PUBLIC_NAMES:
+            continue
+        if name in visible:
             continue
         kind = FILTER_IDS.get(name, name)
         require(holds=kind in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
