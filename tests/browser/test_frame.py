@@ -185,7 +185,7 @@ async def test_a_lost_network_is_shown_and_what_failed_is_read_again(workplace: 
     await expect(page.get_by_text("Here again").first).to_be_visible()
 
 
-async def test_a_title_from_right_to_left_is_cut_at_its_end(workplace: Workplace) -> None:
+async def test_an_arabic_title_is_cut_at_its_end(workplace: Workplace) -> None:
     title = "\u062a\u062d\u062f\u064a\u062b " * 60
     session_id = await workplace.start_session(replies([text("Hello.")]), title=title.strip())
     page = (await workplace.sign_in(path=f"/sessions/{session_id}")).page
