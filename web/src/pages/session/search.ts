@@ -19,7 +19,6 @@ export function readSessionSearch(search: RawSearch) {
     path: readText(search, "path"),
     /** `L12` or `L12-20`; `old:12` for the old side. */
     lines: readText(search, "lines"),
-    compare: readText(search, "compare"),
     step: readText(search, "step"),
     /** Sessions that are marked to be compared, separated by commas. */
     picked: readText(search, "picked"),
