@@ -37,6 +37,7 @@ async def test_an_interrupt_found_by_a_renewal_before_the_turn_listens_is_handle
 
 async def test_an_interrupt_of_a_waiting_turn_is_known_before_the_harness_starts() -> None:
     for claim, is_interrupted in (
+        (replace(CLAIM, attempt=1, control_seq=7, controls_seq=5), True),
         (replace(CLAIM, attempt=2, control_seq=7, controls_seq=5), True),
         (replace(CLAIM, attempt=2, control_seq=4, controls_seq=5), False),
     ):

@@ -46,7 +46,7 @@ class ControlInputs:
 
     async def check_earlier_interrupts(self) -> None:
         """Set `interrupt` before the harness starts, if the turn was interrupted while it waited."""
-        if self._claim.attempt > 1 and self._claim.control_seq >= self._claim.controls_seq:
+        if self._claim.control_seq >= self._claim.controls_seq:
             await self._check()
 
     def thread_interrupt(self, thread_id: str) -> asyncio.Event:
