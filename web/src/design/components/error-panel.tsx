@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 
 import { ApiError } from "../../api/errors";
 import { cn } from "../classes";
-import { SafeText } from "../text/text";
+import { MessageText } from "../text/text";
 import { Button } from "./button";
 import { CopyButton } from "./copy";
 
@@ -28,12 +28,12 @@ export function ErrorPanel({ error, title, help: ownHelp, onRetry, className }: 
       <div className="min-w-0 flex-1">
         <p className="font-medium">{title ?? (error instanceof ApiError ? error.title : "Something went wrong")}</p>
         <p className="break-words">
-          <SafeText>{message}</SafeText>
+          <MessageText>{message}</MessageText>
         </p>
         {ownHelp}
         {ownHelp === undefined && help !== null && (
           <p className="break-words text-muted">
-            <SafeText>{help}</SafeText>
+            <MessageText>{help}</MessageText>
           </p>
         )}
         {(requestId !== null || onRetry !== undefined) && (

@@ -39,6 +39,25 @@ export function SafeText({ children, className, limit = LONGEST }: SafeTextProps
   );
 }
 
+/** A message of the server: the commands that it puts between backticks are set as code. */
+export function MessageText({ children }: { children: string }) {
+  const parts = children.split("`");
+  const isPaired = parts.length % 2 === 1;
+  return (
+    <>
+      {(isPaired ? parts : [children]).map((part, index) =>
+        index % 2 === 1 ? (
+          <code key={index} className="rounded-sm bg-code px-1 font-mono text-[0.9em]">
+            <SafeText>{part}</SafeText>
+          </code>
+        ) : (
+          part !== "" && <SafeText key={index}>{part}</SafeText>
+        ),
+      )}
+    </>
+  );
+}
+
 /** Preformatted text in its own scrolling box: long lines never widen the page. */
 export function CodeBlock({
   children,

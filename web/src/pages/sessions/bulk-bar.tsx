@@ -5,7 +5,7 @@ import type { ComponentType } from "react";
 import { ApiError } from "@/api/errors";
 import { Button } from "@/design/components/button";
 import { Dialog, DialogClose, DialogContent } from "@/design/components/dialog";
-import { SafeText } from "@/design/text/text";
+import { MessageText, SafeText } from "@/design/text/text";
 
 import { BULK_WORDS, type BulkKind, type BulkRun, countSessions } from "./bulk";
 import type { SessionRow } from "./rows";
@@ -191,8 +191,8 @@ export function FailuresDialog({ run, onClose, onRetry }: FailuresProps) {
             <li key={row.id}>
               <SafeText className="block truncate font-medium">{row.title}</SafeText>
               <span className="block break-words text-muted">
-                <SafeText>{error instanceof Error ? error.message : String(error)}</SafeText>{" "}
-                {error instanceof ApiError && error.help !== null && <SafeText>{error.help}</SafeText>}
+                <MessageText>{error instanceof Error ? error.message : String(error)}</MessageText>{" "}
+                {error instanceof ApiError && error.help !== null && <MessageText>{error.help}</MessageText>}
               </span>
             </li>
           ))}
