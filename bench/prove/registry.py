@@ -112,6 +112,7 @@ NAMES: Final[Mapping[str, str]] = {
     "seeds-6": "cached_setups_start_faster",
     "seeds-7": "usage_reports_match_the_log",
     "seeds-8": "client_resolves_on_other_systems",
+    "dash-1": "every_action_in_a_browser",
     "dash-3": "dashboard_stays_fast",
     "dash-4": "pages_are_accessible",
     "dash-5": "hostile_content_stays_text",
