@@ -22,6 +22,7 @@ import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
 import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
+import { readSettingsSearch } from "./pages/settings/search";
 
 type PageModule = Promise<{ default: ComponentType }>;
 
@@ -143,6 +144,7 @@ const policyRoute = createRoute({
 const settingsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/settings",
+  validateSearch: readSettingsSearch,
   component: lazyPage(() => import("./pages/settings/page")),
 });
 

@@ -17,4 +17,5 @@ import "../pages/session/steps/actions";
 import "../pages/session/terminal/actions";
 import "../pages/sessions/actions";
 import "../pages/settings/actions";
+import "../pages/settings/work-actions";
 import "../pages/usage/actions";

@@ -9,6 +9,7 @@ import { openFeed } from "../api/feed";
 import { signOut } from "../api/queries/me";
 import { copyText } from "../design/components/copy";
 import { showToast } from "../design/components/toast";
+import { SETTINGS_SECTIONS } from "../pages/settings/search";
 import { BottomBar } from "./bottom-bar";
 import { NAVIGATION } from "./navigation";
 import { Sidebar } from "./sidebar";
@@ -40,6 +41,12 @@ export function Frame() {
 
   useActions({
     ...Object.fromEntries(NAVIGATION.map(({ action, to }) => [action, () => void navigate({ to })])),
+    ...Object.fromEntries(
+      SETTINGS_SECTIONS.map((section) => [
+        `settings.${section}`,
+        () => void navigate({ to: "/settings", search: { section } }),
+      ]),
+    ),
     "global.palette": () => {
       setOpen("palette");
     },

@@ -1,0 +1,36 @@
+// The address of the settings: the section, its selected entry, and whether entries that no longer count are shown.
+import { compact, type RawSearch, readFlag, readOneOf, readText } from "@/frame/search";
+
+/** In the order of the page. */
+export const SETTINGS_SECTIONS = [
+  "agents",
+  "environments",
+  "projects",
+  "webhooks",
+  "keys",
+  "members",
+  "teams",
+  "limits",
+] as const;
+export type SettingsSection = (typeof SETTINGS_SECTIONS)[number];
+
+export const SECTION_TITLES: Record<SettingsSection, string> = {
+  agents: "Agents",
+  environments: "Environments",
+  projects: "Projects",
+  webhooks: "Webhooks",
+  keys: "API keys",
+  members: "Members",
+  teams: "Teams",
+  limits: "Limits",
+};
+
+export function readSettingsSearch(search: RawSearch) {
+  return compact({
+    section: readOneOf(search, "section", SETTINGS_SECTIONS),
+    /** The id of the selected entry of the section. */
+    item: readText(search, "item"),
+    /** Also shows what is archived, revoked or disabled. */
+    all: readFlag(search, "all"),
+  });
+}
