@@ -26,8 +26,8 @@ from footplate.domain.network.address_policy import Address, AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments.factory import SandboxFactory
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import probe_sandbox
+from footplate.lease_clock import lease_clock
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text

@@ -6,6 +6,7 @@ one too, after a garbage collection without a grace period.
 """
 
 import asyncio
+import math
 import shutil
 import tempfile
 import time
@@ -212,7 +213,7 @@ class _Trial:
         await asyncio.to_thread(target.tree.mkdir, parents=True)
         try:
             began = time.perf_counter()
-            await trees.check_out(ORGANISATION, session_id, [project], target, files)
+            await trees.check_out(ORGANISATION, session_id, [project], target, files, deadline=math.inf)
             seconds = time.perf_counter() - began
             private_dir = private_dir_path(data, ORGANISATION, session_id)
             git_dir = host_git_dir_path(private_dir, self._project_id, is_additional=False)

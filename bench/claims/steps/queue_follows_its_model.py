@@ -28,6 +28,8 @@ _ROUNDS: Final = 12
 _CLIENTS: Final = 3
 _AT_ONCE: Final = 10
 _PATIENCE: Final = 240.0
+_READING: Final = "count"
+_MAX_READS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +150,11 @@ async def _run_one(cluster: Cluster, client: Client, agent: str, seed: int, foun
             await asyncio.gather(*(clients.act() for _ in range(_CLIENTS)))
             await asyncio.sleep(chance.random() * 0.3)
         try:
-            await queue.run_to_end(_PATIENCE)
-            last = await queue.add({"kind": "shell", "name": "count", "command": "cat ran.txt || true"})
-            await queue.change_playback("play")
-            report = await queue.wait_for(last, "completed", "failed", patience=_PATIENCE)
+            ran = await _read_what_ran(queue)
         except TimeoutError as error:
             found.faults.append(f"{kind} {session_id}: {error}")
             return
         steps = await queue.steps()
-    ran = Counter(str(report["result"]["stdout"]).split())
     model = await _read_model(cluster, session_id, found, kind)
     if model is not None:
         _check(model, steps, ran, f"{kind} {session_id}", found)
@@ -165,6 +163,18 @@ async def _run_one(cluster: Cluster, client: Client, agent: str, seed: int, foun
 
 def _command(name: str, fails: bool) -> str:  # noqa: FBT001 - as `RandomChanges` calls it
     return f"echo {name} >> ran.txt{'; false' if fails else ''}"
+
+
+async def _read_what_ran(queue: HttpQueue) -> Counter[str]:
+    """Returns how often each command ran. The step that reads this is repeated if its own worker is killed."""
+    for _ in range(_MAX_READS):
+        await queue.run_to_end(_PATIENCE)
+        reading = await queue.add({"kind": "shell", "name": _READING, "command": "cat ran.txt || true"})
+        await queue.change_playback("play")
+        report = await queue.wait_for(reading, "completed", "failed", patience=_PATIENCE)
+        if report["state"] == "completed":
+            return Counter(str(report["result"]["stdout"]).split())
+    raise TimeoutError(f"the step that reads which commands ran failed {_MAX_READS} times")
 
 
 async def _read_model(cluster: Cluster, session_id: str, found: _Findings, kind: str) -> QueueModel | None:
@@ -190,7 +200,7 @@ def _check(model: QueueModel, steps: list[dict[str, object]], ran: Counter[str],
     starts_by_name: Counter[str] = Counter()
     for step in steps:
         starts_by_name[str(step["name"])] += model.starts.get(str(step["id"]), 0)  # a repeated step has copies
-    for step in {str(step["name"]): step for step in steps if step["name"] != "count"}.values():
+    for step in {str(step["name"]): step for step in steps if step["name"] != _READING}.values():
         starts, times = starts_by_name[str(step["name"])], ran[str(step["name"])]
         if times > starts or (step["state"] == "completed" and times == 0):
             found.faults.append(

@@ -6,6 +6,7 @@ is deleted between rounds, because a filesystem is slow to reuse space that was 
 """
 
 import asyncio
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -62,7 +63,7 @@ async def _start(
     trees: SessionTrees, project: SessionProject, session_id: str, target: CheckoutTarget
 ) -> SessionProject:
     based = replace(project, base=await trees.resolve_base(ORGANISATION, project))
-    await trees.check_out(ORGANISATION, session_id, [based], target)
+    await trees.check_out(ORGANISATION, session_id, [based], target, deadline=math.inf)
     return based
 
 

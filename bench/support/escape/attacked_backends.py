@@ -24,10 +24,10 @@ from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.portable_python import MOUNT_TARGET
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.isolation import filesystem_view
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import probe
 from footplate.environments.session_directories import WORKSPACES, state_directory
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import docker_image
 

@@ -4,6 +4,7 @@ Its conversation is not included, because any turn of any session loads that and
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -39,7 +40,7 @@ class ForkTimer:
         began = time.perf_counter()
         async with self.database.connection() as connection:
             files = await load_files_at(connection, fork["id"], [SCRATCH_TREE])
-        await self.trees.check_out(ORGANISATION, fork["id"], [], make_checkout_target(tree), files)
+        await self.trees.check_out(ORGANISATION, fork["id"], [], make_checkout_target(tree), files, deadline=math.inf)
         restored = time.perf_counter() - began
         require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not restored")
         await asyncio.to_thread(remove_directory, tree)

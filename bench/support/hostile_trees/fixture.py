@@ -7,6 +7,7 @@ exist.
 import asyncio
 import contextlib
 import hashlib
+import math
 import os
 import secrets
 import shutil
@@ -172,7 +173,7 @@ class Host:
             owner=owner(),
         )
         files = SessionFiles() if stored is None else stored.files
-        await self.trees.check_out(ORGANISATION, session_id, [project], target, files)
+        await self.trees.check_out(ORGANISATION, session_id, [project], target, files, deadline=math.inf)
         return tree
 
     async def store_snapshot(

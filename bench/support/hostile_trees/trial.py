@@ -26,7 +26,7 @@ from footplate.domain.files.delivery import Delivery, DeliveryStep, build_commit
 from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.domain.projects.project import SessionProject, Trust
-from footplate.environments.processes.guardian_client import lease_clock
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.trees.delivery.agent_commits import CommitCollectionFailed, collect_commits
 from footplate.trees.git import Git

@@ -24,7 +24,7 @@ from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import DockerProbe, probe_docker
-from footplate.environments.processes.guardian_client import lease_clock
+from footplate.lease_clock import lease_clock
 
 MAX_RATIO: Final = 1.3
 _PROGRAM: Final = ["/bin/true"]

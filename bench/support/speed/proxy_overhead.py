@@ -13,7 +13,7 @@ import orjson
 
 from bench.support.speed.measurement import Measurement, median, milliseconds
 from footplate.domain.ports.harness import Endpoint
-from footplate.proxy.model_grants import lease_clock
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import replies, reply, text
 from footplate.testing.scripted_model_process import ModelProcess

@@ -22,9 +22,9 @@ from bench.support.speed.measurement import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.processes.command_runner import open_stdin
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 
 _MAX_START_RATIO: Final = 1.6

@@ -26,9 +26,9 @@ from footplate.domain.projects.project_instructions import ProjectInstructions
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event, PreviewType, Usage
 from footplate.domain.sessions.turns import TurnOutcome
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.session_directories import WORKSPACES
 from footplate.harness.claude.harness import ClaudeHarness
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import Replies
 from footplate.testing.scripted_gate import ScriptedGate

@@ -12,7 +12,6 @@ has passed stays lost even if a later renewal succeeds, because another worker m
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,16 +21,13 @@ import structlog
 
 from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.ports.engine import Claim, LeaseStore
+from footplate.lease_clock import lease_clock
 
 log = structlog.get_logger(__name__)
 
 _RELEASE_INTERVAL_SECONDS: Final = 10.0
 _FORGOTTEN_AFTER_SECONDS: Final = 30.0
 """Longer than a claim takes until the worker holds it."""
-
-
-def boot_time() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclass(slots=True)
@@ -48,7 +44,7 @@ class HeldTurn:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def check(self) -> None:
-        if self.lost or boot_time() >= self.deadline:
+        if self.lost or lease_clock() >= self.deadline:
             raise Fenced(f"This worker's lease on session {self.claim.session_id} has expired.")
 
     def mark_lost(self) -> None:
@@ -92,7 +88,7 @@ class WorkerLease:
 
     def check(self) -> None:
         """Raise `Unavailable` without a valid lease, because a new turn would be lost before it began."""
-        if boot_time() >= self._deadline:
+        if lease_clock() >= self._deadline:
             raise Unavailable("This worker's lease has expired. It is renewed as soon as the database responds.")
 
     def add_turn(self, claim: Claim) -> HeldTurn:
@@ -110,7 +106,7 @@ class WorkerLease:
 
     async def renew(self) -> None:
         turns = list(self._turns.values())
-        start = boot_time()
+        start = lease_clock()
         heads = await self._store.renew_lease(
             self.worker_id, self._host, self._lease_seconds, [turn.claim.session_id for turn in turns]
         )
@@ -118,7 +114,7 @@ class WorkerLease:
         states = {head.session_id: head for head in heads}
         for turn in turns:
             head = states.get(turn.claim.session_id)
-            if head is None or head.epoch != turn.claim.epoch or boot_time() >= turn.deadline:
+            if head is None or head.epoch != turn.claim.epoch or lease_clock() >= turn.deadline:
                 turn.mark_lost()
                 continue
             turn.deadline = self._deadline
@@ -136,16 +132,16 @@ class WorkerLease:
             log.warning("a lost turn was released for the sweep", action="turn.released", session=session_id)
 
     async def _renew_periodically(self) -> None:
-        next_release = boot_time()
+        next_release = lease_clock()
         while True:
             await asyncio.sleep(min(1.0, self._lease_seconds / 4))
             try:
                 await self.renew()
-                if boot_time() >= next_release:
-                    next_release = boot_time() + _RELEASE_INTERVAL_SECONDS
+                if lease_clock() >= next_release:
+                    next_release = lease_clock() + _RELEASE_INTERVAL_SECONDS
                     await self.release_forgotten()
             except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
                 log.warning("worker lease could not be renewed; will retry", action="lease.failed", reason=repr(error))
                 for turn in list(self._turns.values()):
-                    if boot_time() >= turn.deadline:
+                    if lease_clock() >= turn.deadline:
                         turn.mark_lost()

@@ -15,12 +15,13 @@ from footplate.domain.ports.terminals import TerminalProcess, TerminalSize
 from footplate.domain.sessions.shell_state import NEW_SHELL, ShellState, describe_shell
 from footplate.environments.leases import Lease
 from footplate.environments.processes import command_runner
-from footplate.environments.processes.guardian_client import Guardian, lease_clock
+from footplate.environments.processes.guardian_client import Guardian
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT, CapturedOutput
 from footplate.environments.processes.persistent_shell import BASH, Shell, ShellDialect, ShellReport
 from footplate.environments.processes.port_ranges import PORTS_VARIABLE, PortRange
 from footplate.environments.processes.spawner_client import Spawner
 from footplate.environments.processes.streaming_process import StreamingProcess
+from footplate.lease_clock import lease_clock
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_GRACE: Final = 5.0

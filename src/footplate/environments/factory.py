@@ -89,7 +89,7 @@ class UnsandboxedFactory(Environments):
         # The last turn may have run on another backend, as another user.
         await asyncio.to_thread(_claim_directories, [location.tree, location.state], location.user)
         checked_out = await working_tree_paths.check_out_trees(
-            self._trees, organisation, session_id, projects, files, location, enclosed=False
+            self._trees, organisation, session_id, projects, files, location, enclosed=False, deadline=deadline
         )
         lease = create_lease(self._data, organisation, session_id, variables)
         subdirectory = find_subdirectory(location.tree, variables) if projects else ""
@@ -161,7 +161,7 @@ class SandboxFactory(Environments):
             uid=self._uid,
         )
         checked_out = await working_tree_paths.check_out_trees(
-            self._trees, organisation, session_id, projects, files, location, enclosed=True
+            self._trees, organisation, session_id, projects, files, location, enclosed=True, deadline=deadline
         )
         network = resolve_network(config, self._backend)
         egress_proxy = self._egress.create_proxy(network) if self._egress and network.mode == "allow" else None

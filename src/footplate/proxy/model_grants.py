@@ -3,17 +3,11 @@
 import asyncio
 import hmac
 import secrets
-import time
 from typing import Final
 
+from footplate.lease_clock import lease_clock
+
 NAME_PREFIX: Final = "fpt"
-
-
-def lease_clock() -> float:
-    """Returns the time on the clock that leases use. It keeps running while the machine sleeps or the process is
-    suspended.
-    """
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Grant:

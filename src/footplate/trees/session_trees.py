@@ -7,12 +7,14 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from footplate.domain.errors import Fenced
 from footplate.domain.files.snapshots import (
     HOME_TREE,
     NO_FILES,
@@ -29,6 +31,7 @@ from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, Sessio
 from footplate.domain.ports.harness import Environment
 from footplate.domain.projects.project import BaseCommit, SessionProject, Trust
 from footplate.domain.projects.project_instructions import ProjectInstructions
+from footplate.lease_clock import lease_clock
 from footplate.trees import pack_merging
 from footplate.trees.checkout import (
     ADDITIONAL_TREES_NAME,
@@ -120,6 +123,8 @@ class SessionTrees(Trees):
         projects: Sequence[SessionProject],
         target: CheckoutTarget,
         files: SessionFiles = NO_FILES,
+        *,
+        deadline: float,
     ) -> Sequence[CheckedOutTree]:
         checked_out = [
             self._checked_out_tree(organisation, project, target, number) for number, project in enumerate(projects)
@@ -134,18 +139,23 @@ class SessionTrees(Trees):
         for tree in trees:
             if tree.project is not None and tree.project.setup is None:
                 remove_record(self._host_git_dir(tree))
-        if all(self._is_up_to_date(tree, files) for tree in trees):
-            for project, found in zip(projects, checked_out, strict=True):
-                await self._connect_objects(organisation, project, found.tree, found.objects_inside_path, target.owner)
+        if all(_starts_empty(tree, files) for tree in trees):
             return checked_out
-        async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
+        async with self._lock_trees(organisation, session_id):
             for number, tree in enumerate(trees):
                 objects_inside = checked_out[number].objects_inside_path if checked_out else None
                 if not self._is_up_to_date(tree, files):
+                    _check_lease(session_id, deadline)
                     await self._check_out_tree(tree, objects_inside, target.owner, files)
                 elif tree.project is not None and objects_inside is not None:
                     await self._connect_objects(organisation, tree.project, tree.files, objects_inside, target.owner)
         return checked_out
+
+    def _lock_trees(self, organisation: str, session_id: str) -> AbstractAsyncContextManager[None]:
+        """Also held to find out that a tree is up to date: another worker on this host, whose lease has expired, may
+        have begun to replace it.
+        """
+        return hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds)
 
     async def _connect_objects(
         self, organisation: str, project: SessionProject, tree: Path, objects_inside: str, owner: tuple[int, int]
@@ -158,13 +168,8 @@ class SessionTrees(Trees):
         await asyncio.to_thread(update_alternates, tree, objects_inside, owner)
 
     def _is_up_to_date(self, tree: SessionTree, files: SessionFiles) -> bool:
-        """Whether the tree is up to date. A scratch tree starts empty, so it needs work only if the log has files of
-        it.
-        """
         host_git_dir, stored = self._host_git_dir(tree), files.snapshots.get(_tree_name(tree))
-        if tree.project is None and stored is None:
-            return True
-        return is_checked_out(host_git_dir.parent) and is_based_on(host_git_dir, stored)
+        return _starts_empty(tree, files) or (is_checked_out(host_git_dir.parent) and is_based_on(host_git_dir, stored))
 
     async def _check_out_tree(
         self, tree: SessionTree, objects_inside: str | None, user: tuple[int, int], files: SessionFiles
@@ -241,7 +246,14 @@ class SessionTrees(Trees):
         return stored
 
     async def restore_home(
-        self, organisation: str, session_id: str, home: Path, owner: tuple[int, int], files: SessionFiles
+        self,
+        organisation: str,
+        session_id: str,
+        home: Path,
+        owner: tuple[int, int],
+        files: SessionFiles,
+        *,
+        deadline: float,
     ) -> None:
         tree = SessionTree(
             organisation=organisation,
@@ -251,8 +263,11 @@ class SessionTrees(Trees):
             is_additional=True,
             is_home=True,
         )
-        if not self._is_up_to_date(tree, files):
-            async with hold_lock(self.private_dir(organisation, session_id) / _LOCK_NAME, seconds=self._seconds):
+        if _starts_empty(tree, files):
+            return
+        async with self._lock_trees(organisation, session_id):
+            if not self._is_up_to_date(tree, files):
+                _check_lease(session_id, deadline)
                 await self._check_out_tree(tree, None, owner, files)
 
     async def store_home(
@@ -398,6 +413,16 @@ def _tree_name(tree: SessionTree) -> str:
     if tree.is_home:
         return HOME_TREE
     return SCRATCH_TREE if tree.project is None else tree.project.id
+
+
+def _starts_empty(tree: SessionTree, files: SessionFiles) -> bool:
+    """Whether there is nothing to check out: no project, and no files in the log."""
+    return tree.project is None and files.snapshots.get(_tree_name(tree)) is None
+
+
+def _check_lease(session_id: str, deadline: float) -> None:
+    if lease_clock() >= deadline:
+        raise Fenced(f"This worker's lease on session {session_id} expired before its files were restored.")
 
 
 def _has_entries(directory: Path) -> bool:

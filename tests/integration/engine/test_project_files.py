@@ -13,8 +13,8 @@ from footplate.domain.files.attachments import AttachmentFailed, AttachmentRefus
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.testing.scripted_gate import ScriptedGate
 
 PNG = b"\x89PNG\r\n\x1a\n"

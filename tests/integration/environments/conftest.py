@@ -21,11 +21,11 @@ from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
 from footplate.environments.isolation.filesystem_view import STATE_MOUNTS, FilesystemView
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.processes.output_capture import DEFAULT_OUTPUT_LIMIT
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import NoSandbox, SandboxProbe, probe_sandbox
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.stack.services.dockerd import Dockerd, dockerd_obstacle
 from footplate.stack.services.service import ServiceFailed
 from footplate.testing.docker_image import build_context

@@ -9,11 +9,11 @@ from tests.integration.environments.conftest import UID, sandbox_view, sandboxed
 
 from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.leases import Lease
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper.death_watch import DeathWatch
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 
 
 async def main(data: Path, backend: str, lease: float, watched: str, mark: str, command: str) -> None:

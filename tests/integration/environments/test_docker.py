@@ -42,7 +42,7 @@ from footplate.environments.docker.portable_python import PortablePython
 from footplate.environments.docker.probe import probe_docker
 from footplate.environments.docker.rendezvous_socket import RendezvousSocket
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.processes.guardian_client import lease_clock
+from footplate.lease_clock import lease_clock
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.services.dockerd import Dockerd

@@ -28,8 +28,8 @@ from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker
 from footplate.environments.docker.setup_images import ImageProvider, SetupFailed
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper.expired_lease_reaper import Reaper
+from footplate.lease_clock import lease_clock
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.stack.services.dockerd import Dockerd
 

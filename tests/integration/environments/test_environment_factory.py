@@ -13,8 +13,8 @@ from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.ports.engine import Environments
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.lease_clock import lease_clock
 from footplate.proxy.allow_list_proxy import AllowListProxy
 from footplate.proxy.model_proxy import ModelProxy
 

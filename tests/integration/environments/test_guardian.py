@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.processes.guardian_client import Guardian, lease_clock
+from footplate.environments.processes.guardian_client import Guardian
+from footplate.lease_clock import lease_clock
 
 pytestmark = pytest.mark.timing
 

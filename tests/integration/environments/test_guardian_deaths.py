@@ -18,8 +18,8 @@ from tests.integration.environments.conftest import ALL_BACKENDS, ENGINE_PROBLEM
 import footplate
 from footplate.domain.errors import Unavailable
 from footplate.environments.docker.factory import ContainerFactory
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.lease_clock import lease_clock
 
 if TYPE_CHECKING:
     from tests.integration.environments.conftest import EnvironmentOpener, ProcessMark

@@ -14,8 +14,8 @@ from footplate.domain.ports.engine import ModelGrant, OpenEnvironment
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments import programs
 from footplate.environments.factory import SandboxFactory
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing import ScriptedModel, replies, reply, text
 

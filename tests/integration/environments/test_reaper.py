@@ -23,10 +23,10 @@ from footplate.environments import leases
 from footplate.environments.directory_removal import remove_directory
 from footplate.environments.leases import EXPIRY_MARGIN, MAX_FOREIGN_AGE, Lease, LeaseRecord, PidScope, is_over
 from footplate.environments.processes import process_identity
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.processes.process_identity import NO_PROCESS, ProcessIdentity
 from footplate.environments.reaper.expired_lease_reaper import Reaper, new_trial_name
 from footplate.environments.sandbox.probe import SandboxProbe
+from footplate.lease_clock import lease_clock
 
 if TYPE_CHECKING:
     from tests.integration.environments.conftest import ProcessMark

@@ -21,9 +21,9 @@ from footplate.environments.isolation import disk_usage
 from footplate.environments.isolation.disk_watch import DiskWatch
 from footplate.environments.isolation.filesystem_view import check_named_directory
 from footplate.environments.isolation.resource_limits import SandboxLimits
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import SandboxProbe
 from footplate.environments.session_directories import WORKSPACES, remove_session_directories
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 
 from .conftest import UID

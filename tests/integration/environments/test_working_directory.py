@@ -7,9 +7,9 @@ import pytest
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.environments.working_directory_choice import choose_working_directory, find_subdirectory
+from footplate.lease_clock import lease_clock
 
 ANYWHERE = AllowedRoots({"org": ["/"]})
 

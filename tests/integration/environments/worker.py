@@ -9,10 +9,10 @@ from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.docker.factory import ContainerFactory, WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import probe_sandbox
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 
 
 async def open_environment(root: str, mark: str, lease: float, backend: str, engine: str) -> BaseEnvironment:

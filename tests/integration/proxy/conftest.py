@@ -13,7 +13,7 @@ import pytest
 from footplate.domain.ports.engine import ModelGrant
 from footplate.domain.ports.harness import Endpoint
 from footplate.harness.native.requests.sdk_transport import HttpxModelTransport
-from footplate.proxy.model_grants import lease_clock
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.testing.server.http_server import create_server
 

@@ -7,7 +7,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from footplate.domain.ports.harness import Endpoint
-from footplate.proxy.model_grants import lease_clock
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.telemetry import metrics
 from footplate.testing import ScriptedModel, replies, text, usage

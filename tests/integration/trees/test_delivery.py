@@ -1,6 +1,7 @@
 """A session's work is delivered as commits into a branch of its project: once, or not at all and with the reason."""
 
 import asyncio
+import math
 import os
 import shutil
 import subprocess
@@ -134,7 +135,7 @@ class World:
             objects_inside_path=None,
             owner=(os.geteuid(), os.getegid()),
         )
-        await self.trees.check_out("default", session_id, [based], target)
+        await self.trees.check_out("default", session_id, [based], target, deadline=math.inf)
         return Session(self, session_id, based, tree)
 
 

@@ -1,5 +1,6 @@
 """A session's HOME is stored when it has changed, and restored on another host."""
 
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -35,7 +36,9 @@ class HomeHost:
 
     async def restore(self, stored: StoredSnapshot | None, session_id: str = "sesn_1", *ancestors: str) -> None:
         files = SessionFiles({} if stored is None else {HOME_TREE: stored}, ancestors)
-        await self.trees.restore_home("default", session_id, self.home, (os.geteuid(), os.getegid()), files)
+        await self.trees.restore_home(
+            "default", session_id, self.home, (os.geteuid(), os.getegid()), files, deadline=math.inf
+        )
 
 
 @pytest.fixture

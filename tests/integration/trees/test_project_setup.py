@@ -1,5 +1,6 @@
 """A project's caches and included files, in trees on this host, without an environment."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -99,7 +100,7 @@ class World:
             objects_inside_path="/objects",
             owner=USER,
         )
-        await self.trees.check_out("default", session_id, [project], target, SessionFiles())
+        await self.trees.check_out("default", session_id, [project], target, SessionFiles(), deadline=math.inf)
         return SessionTree(organisation="default", session_id=session_id, project=project, files=files)
 
     async def set_up(

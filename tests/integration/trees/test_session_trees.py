@@ -5,6 +5,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import struct
 import subprocess
@@ -33,10 +34,10 @@ from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.probe import probe_docker as find_docker
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox.probe import NoSandbox, probe_sandbox
 from footplate.environments.session_directories import remove_session_directories
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.services.dockerd import dockerd_obstacle
 from footplate.store.object_store import Objects
@@ -108,7 +109,11 @@ class Host:
 
     async def check_out(self, *projects: SessionProject, session_id: str = SESSION) -> Path:
         based = [project if project.base else await self.with_base(project) for project in projects]
-        return (await self.trees.check_out("default", session_id, based, self.checkout_target(session_id)))[0].tree
+        return (
+            await self.trees.check_out(
+                "default", session_id, based, self.checkout_target(session_id), deadline=math.inf
+            )
+        )[0].tree
 
 
 @pytest.fixture
@@ -377,9 +382,9 @@ async def test_the_base_is_available_on_another_host(host: Host, tmp_path: Path)
     tree = await other.check_out(replace(project(), base=base))
     assert (tree / "file").read_text() == "one\n"
     empty = await host.with_base(project("empty"))
-    assert (await other.trees.check_out("default", "sesn_2", [empty], other.checkout_target("sesn_2")))[
-        0
-    ].objects.is_dir()
+    assert (
+        await other.trees.check_out("default", "sesn_2", [empty], other.checkout_target("sesn_2"), deadline=math.inf)
+    )[0].objects.is_dir()
 
 
 async def test_a_missing_directory_becomes_a_repository(host: Host, environments: Environments) -> None:

@@ -1,5 +1,7 @@
 """A session's tree matches the log on whichever host runs its next turn, and nothing is written outside the tree."""
 
+import asyncio
+import math
 import os
 import shutil
 from dataclasses import replace
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.trees.snapshot_fixtures import contents, git, make_host
 
+from footplate.domain.errors import Fenced
 from footplate.domain.files.snapshots import (
     NO_FILES,
     SCRATCH_TREE,
@@ -19,10 +22,11 @@ from footplate.domain.files.snapshots import (
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.ports.engine import CheckoutTarget, SessionTree
 from footplate.domain.projects.project import SessionProject
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
+from footplate.lease_clock import lease_clock
 from footplate.store.object_store import Objects
 from footplate.trees.checkout import HOST_GIT_DIR_NAME, UNFINISHED_GIT_DIR_NAME
+from footplate.trees.file_locks import hold_lock
 from footplate.trees.git import Git
 from footplate.trees.git_plumbing import format_index_entry, store_blobs, update_index, write_tree
 from footplate.trees.projects.mirrors import Mirrors
@@ -41,7 +45,9 @@ class Host:
         mirrors = Mirrors(self.data, root=str(world / "projects"), address_policy=AddressPolicy(), seconds=60)
         self.trees = SessionTrees(self.data, mirrors, SnapshotUploader(Objects.open(None, world)), seconds=60)
 
-    async def check_out(self, project: SessionProject | None, stored: StoredSnapshot | None) -> Path:
+    async def check_out(
+        self, project: SessionProject | None, stored: StoredSnapshot | None, *, deadline: float = math.inf
+    ) -> Path:
         name = SCRATCH_TREE if project is None else project.id
         files = NO_FILES if stored is None else SessionFiles({name: stored})
         target = CheckoutTarget(
@@ -53,7 +59,7 @@ class Host:
             owner=(os.geteuid(), os.getegid()),
         )
         self.tree.mkdir(parents=True, exist_ok=True)
-        await self.trees.check_out("default", "sesn_1", [project] if project else [], target, files)
+        await self.trees.check_out("default", "sesn_1", [project] if project else [], target, files, deadline=deadline)
         return self.tree
 
     def session_tree(self, project: SessionProject | None) -> SessionTree:
@@ -99,6 +105,28 @@ def a(tmp_path: Path) -> Host:
 @pytest.fixture
 def b(tmp_path: Path) -> Host:
     return Host(tmp_path, "b")
+
+
+async def test_a_worker_whose_lease_has_expired_replaces_no_files(a: Host, app: SessionProject) -> None:
+    tree = await a.check_out(app, None)
+    (tree / "file").write_text("one\n")
+    first = await a.store_new_snapshot(app, None)
+    (tree / "file").write_text("two\n")
+    second = await a.store_new_snapshot(app, first)
+    (tree / "file").write_text("three\n")
+    third = await a.store_new_snapshot(app, second)
+    with pytest.raises(Fenced, match="expired before its files were restored"):
+        await a.check_out(app, first, deadline=lease_clock())
+    assert (await a.check_out(app, third, deadline=lease_clock()) / "file").read_text() == "three\n"
+
+
+async def test_a_worker_waits_until_another_has_restored_the_files(a: Host, app: SessionProject) -> None:
+    await a.check_out(app, None)
+    async with hold_lock(a.trees.private_dir("default", "sesn_1") / "lock", seconds=1):
+        waiting = asyncio.ensure_future(a.check_out(app, None))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    await waiting
 
 
 @pytest.mark.requirement("K7")
@@ -258,7 +286,7 @@ async def test_an_additional_project_is_recovered_beside_the_first(a: Host, b: H
             objects_inside_path=None,
             owner=(os.geteuid(), os.getegid()),
         )
-        placed = await host.trees.check_out("default", "sesn_1", [app, second], target, files)
+        placed = await host.trees.check_out("default", "sesn_1", [app, second], target, files, deadline=math.inf)
         return [
             SessionTree(
                 organisation="default", session_id="sesn_1", project=project, files=found.tree, is_additional=number > 0

@@ -404,10 +404,15 @@ class Trees(Protocol):
         projects: Sequence[SessionProject],
         target: CheckoutTarget,
         files: SessionFiles,
+        *,
+        deadline: float,
     ) -> Sequence[CheckedOutTree]:
         """Check out the tree of each project in the state that the log records, from the object store if necessary. A
         tree that continues from that state is left unchanged. Without projects, the scratch tree is checked out. No
         process of the session may run meanwhile.
+
+        Raises `Fenced` instead of changing a tree after `deadline`, the end of the lease: another worker may have the
+        turn by then.
         """
 
     async def store_snapshot(
@@ -427,10 +432,17 @@ class Trees(Protocol):
         """
 
     async def restore_home(
-        self, organisation: str, session_id: str, home: Path, owner: tuple[int, int], files: SessionFiles
+        self,
+        organisation: str,
+        session_id: str,
+        home: Path,
+        owner: tuple[int, int],
+        files: SessionFiles,
+        *,
+        deadline: float,
     ) -> None:
         """Restore the session's HOME if it does not continue from the state that the log records. No process of the
-        session may run meanwhile.
+        session may run meanwhile. `deadline`: as for `check_out`.
         """
 
     async def store_home(

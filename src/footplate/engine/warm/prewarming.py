@@ -93,9 +93,11 @@ class Prewarmer:
                 self._queued.discard(session_id)
                 claim = await self._claims.predict_next_turn(organisation, session_id)
                 # The CLI reads its working directory at the start. Only the first turn fixes the base commits, and runs
-                # the setups before anything else.
-                if claim is None or any(
-                    project.base is None or project.setup is not None for project in claim.config.projects
+                # the setups before anything else. Files are restored only under the claim of a turn.
+                if (
+                    claim is None
+                    or claim.files.snapshots
+                    or any(project.base is None or project.setup is not None for project in claim.config.projects)
                 ):
                     return
                 harness = self._harness(claim.config.harness)

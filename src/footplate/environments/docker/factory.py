@@ -103,7 +103,7 @@ class ContainerFactory(Environments):
         check_supported(config, settings.backend)
         location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
         checked_out = await working_tree_paths.check_out_trees(
-            settings.trees, organisation, session_id, projects, files, location, enclosed=True
+            settings.trees, organisation, session_id, projects, files, location, enclosed=True, deadline=deadline
         )
         network = resolve_network(config, settings.backend)
         egress_proxy = settings.egress.create_proxy(network) if settings.egress and network.mode == "allow" else None
@@ -250,6 +250,7 @@ class NamedContainerFactory(Environments):
             files,
             location,
             enclosed=False,
+            deadline=deadline,
             path_inside=path_inside,
         )
         view = FilesystemView(

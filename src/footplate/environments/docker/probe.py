@@ -16,8 +16,8 @@ from footplate.environments.docker.factory import ContainerFactory, NamedContain
 from footplate.environments.docker.image_inspection import ImageRecipe
 from footplate.environments.docker.portable_python import COMMAND_FILTERS, SETUP_FILTERS, prepare_python
 from footplate.environments.docker.setup_images import ImageProvider
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.sandbox import seccomp
+from footplate.lease_clock import lease_clock
 
 INSTALL_HELP: Final = (
     "Install Docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "

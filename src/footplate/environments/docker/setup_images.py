@@ -32,7 +32,7 @@ from footplate.environments.isolation.filesystem_view import EGRESS_SOCKET, STAT
 from footplate.environments.isolation.mounted_sockets import MountedSockets
 from footplate.environments.isolation.resource_limits import SandboxLimits
 from footplate.environments.leases import Lease
-from footplate.environments.processes.guardian_client import lease_clock
+from footplate.lease_clock import lease_clock
 
 log = structlog.get_logger(__name__)
 

@@ -40,13 +40,16 @@ async def check_out_trees(
     location: SessionLocation,
     *,
     enclosed: bool,
+    deadline: float,
     path_inside: Callable[[str], str] = str,
 ) -> Sequence[CheckedOutTree]:
     """Restores HOME and checks out the session's projects, the working directory first. With `enclosed`, processes
     inside see the trees at fixed paths. Otherwise they see them at the host's paths, or where `path_inside` says.
     """
     if trees is not None:
-        await trees.restore_home(organisation, session_id, location.state / HOME, location.user, files)
+        await trees.restore_home(
+            organisation, session_id, location.state / HOME, location.user, files, deadline=deadline
+        )
     if not projects and (trees is None or location.named):
         return ()
     if trees is None:
@@ -60,7 +63,7 @@ async def check_out_trees(
         objects_inside_path=OBJECTS_INSIDE if enclosed else lambda objects: path_inside(str(objects)),
         owner=location.user,
     )
-    return await trees.check_out(organisation, session_id, projects, target, files)
+    return await trees.check_out(organisation, session_id, projects, target, files, deadline=deadline)
 
 
 def session_trees(checked_out: Sequence[CheckedOutTree], tree: Path, *, named: bool) -> Mapping[str, Path]:

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -20,7 +19,7 @@ from footplate.domain.errors import Unavailable
 from footplate.environments.processes.spawner_client import SpawnedCommand, Spawner
 from footplate.telemetry import metrics
 
-__all__ = ["Guardian", "SpawnedCommand", "lease_clock"]
+__all__ = ["Guardian", "SpawnedCommand"]
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +32,6 @@ guardian_main.main()
 """
 _CLOSE_TIMEOUT: Final = 5.0
 _START_TIMEOUT: Final = 10.0
-
-
-def lease_clock() -> float:
-    """Returns the time of the clock that leases use. It keeps running while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Guardian(Spawner):

@@ -11,10 +11,10 @@ from typing import Final
 from footplate.domain.errors import FootplateError, Permanent
 from footplate.environments.isolation.cgroups import CgroupFactory, NoCgroups
 from footplate.environments.isolation.filesystem_view import STATE_MOUNTS, FilesystemView
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.reaper.expired_lease_reaper import new_trial_name
 from footplate.environments.sandbox import seccomp
 from footplate.environments.sandbox.environment import SandboxEnvironment, SandboxHost
+from footplate.lease_clock import lease_clock
 
 INSTALL_HELP: Final = "Install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)."
 UNSANDBOXED_HELP: Final = (

@@ -17,9 +17,9 @@ from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.environments.base_environment import BaseEnvironment
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
+from footplate.lease_clock import lease_clock
 from footplate.testing import ScriptedModel
 from footplate.testing.model_scripts import Script
 from footplate.testing.scripted_gate import ScriptedGate

@@ -17,11 +17,11 @@ from footplate.domain.ports.harness import Process, SteerMessage
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions.turns import TurnStatus
 from footplate.environments.base_environment import BaseEnvironment
-from footplate.environments.processes.guardian_client import lease_clock
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.claude.session.cli_connection import CliConnection
 from footplate.harness.recovery_text import INTERRUPTED, UNKNOWN
+from footplate.lease_clock import lease_clock
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 
 pytestmark = pytest.mark.timing
