@@ -1,7 +1,7 @@
-"""Applies each known defect to a fresh clone and checks that CI fails.
+"""Applies defects to a fresh clone, and checks that the test or the CI sample of each of them fails.
 
-The defects are in bench/ci/mutations.toml, each with the test or the CI sample that must fail. They are applied one
-after the other, in a clone with its own Python environment.
+bench/ci/mutations.toml has the defects with which CI must fail, and tests/requirements/mutations.toml those that remove
+the behaviour of a requirement. They are applied one after the other, in a clone with its own Python environment.
 """
 
 import os
@@ -16,7 +16,8 @@ from bench.ci.fresh_clone import FinishedProcess, fresh_clone, run
 from bench.ci.lanes import ROOT, load_lanes
 from bench.prove.figure import CRASHED_HEADLINE, require
 
-_MUTATIONS: Final = ROOT / "bench" / "ci" / "mutations.toml"
+CI_MUTATIONS: Final = ROOT / "bench" / "ci" / "mutations.toml"
+REQUIREMENT_MUTATIONS: Final = ROOT / "tests" / "requirements" / "mutations.toml"
 _PYTEST: Final = ("-m", "pytest", "-p", "no:cacheprovider")
 _TEST_FAILED: Final = re.compile(r"^\d+ failed", re.MULTILINE)
 _CLAIM_FAILED: Final = re.compile(rf"^FAILS  (?!.*: {re.escape(CRASHED_HEADLINE)})", re.MULTILINE)
@@ -30,6 +31,8 @@ class Mutation:
     before: str
     after: str
     caught_by: str
+    requirement: str | None = None
+    """The requirement whose behaviour it removes."""
 
     @property
     def is_in_ci(self) -> bool:
@@ -53,8 +56,8 @@ class Mutation:
         return bool((_TEST_FAILED if self.is_test else _CLAIM_FAILED).search(output))
 
 
-def load_mutations() -> list[Mutation]:
-    return [Mutation(**table) for table in tomllib.loads(_MUTATIONS.read_text())["mutation"]]
+def load_mutations(path: Path = CI_MUTATIONS) -> list[Mutation]:
+    return [Mutation(**table) for table in tomllib.loads(path.read_text())["mutation"]]
 
 
 async def find_missed(chosen: Sequence[Mutation]) -> list[str]:

@@ -105,6 +105,7 @@ NAMES: Final[Mapping[str, str]] = {
     "triggers-4": "terminals_of_people",
     "triggers-5": "bypass_attempts_in_manual_mode",
     "triggers-7": "rolling_restart_under_load",
+    "seeds-1": "requirements_are_tested",
     "seeds-2": "same_agent_on_every_provider",
     "seeds-3": "backend_per_session",
     "seeds-4": "state_moves_between_hosts",

@@ -64,8 +64,17 @@ def find_sources(page: str) -> frozenset[str]:
     return frozenset(code for row in rows for code in _CODE.findall(row[2]))
 
 
+def load_groups() -> Mapping[str, Any]:
+    return tomllib.loads(_FILE.read_text())
+
+
+def list_requirements(groups: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+    """Returns the requirements of all groups by their keys."""
+    return {key: entry for group in groups.values() for key, entry in group.items() if key != "title"}
+
+
 def find_problems(groups: Mapping[str, Any], tests: Tests, sources: frozenset[str]) -> list[str]:
-    known = {key: entry for group in groups.values() for key, entry in group.items() if key != "title"}
+    known = list_requirements(groups)
     differing = [f"{key} is only in one of requirements.toml and {SOURCES.name}." for key in sorted(sources ^ {*known})]
     untested = [key for key, entry in known.items() if entry["state"] == "done" and not tests.get(key)]
     return (
@@ -98,7 +107,7 @@ def _link(test: str) -> str:
 
 
 def main() -> None:
-    groups, tests = tomllib.loads(_FILE.read_text()), find_tests()
+    groups, tests = load_groups(), find_tests()
     if problems := find_problems(groups, tests, find_sources(SOURCES.read_text())):
         sys.exit("\n".join(problems))
     write_or_check(PAGE, render(groups, tests), recipe="requirements")

@@ -76,6 +76,7 @@ SCRIPTS: Final[Mapping[str, Any]] = {
         [{"tool": "bash", "input": {"command": 'cd "$FOOTPLATE_OUTPUTS" && ln -s a.txt link'}}],
         [{"text": "Left."}],
     ],
+    "story": [[{"text": "Once upon a time there was an agent. The end.", "chunks": 5, "delay": 1.5}]],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
 

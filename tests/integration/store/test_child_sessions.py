@@ -416,6 +416,7 @@ async def test_children_count_for_the_owner_of_their_parent(cell: Cell, principa
     assert claim.session_id != child.session_id
 
 
+@pytest.mark.requirement("S9")
 async def test_children_have_the_context_overrides_and_priority_of_the_turn(cell: Cell, principal: Principal) -> None:
     parent_id = await cell.session(principal, context={"team": "one"})
     sent = Input(

@@ -8,7 +8,7 @@ import pytest
 from bench.ci.__main__ import find_problems
 from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowdown
-from bench.ci.mutations import Mutation, load_mutations
+from bench.ci.mutations import CI_MUTATIONS, REQUIREMENT_MUTATIONS, Mutation, load_mutations
 from bench.prove import registry
 
 
@@ -46,7 +46,11 @@ def test_samples_are_claims_that_exist() -> None:
     assert [name for name in named if not registry.select(name)] == []
 
 
-@pytest.mark.parametrize("mutation", load_mutations(), ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize(
+    "mutation",
+    [mutation for path in (CI_MUTATIONS, REQUIREMENT_MUTATIONS) for mutation in load_mutations(path)],
+    ids=lambda mutation: mutation.name,
+)
 def test_every_mutation_names_existing_code_and_an_existing_test(mutation: Mutation) -> None:
     assert (ROOT / mutation.file).read_text().count(mutation.before) == 1
     if mutation.is_test:
