@@ -84,23 +84,23 @@ async def test_the_command_line_continues_after_the_server_was_killed(cell: Cell
 async def test_an_agent_is_watched_live_and_read_only(cell: Cell, client: AsyncFootplate) -> None:
     """Two people see the text of a step's agent while it is written. Neither keys nor Ctrl-C reach the agent."""
     session_id = json.loads((await cell.run("run", "--output", "json", "Say hello")).out)["session_id"]
-    leaving, staying = Terminal(100), Terminal(100)
+    first, second = Terminal(100), Terminal(100)
     watching = [
         asyncio.create_task(terminal.run(cell, "logs", "--follow", session_id, NO_COLOR="1"))
-        for terminal in (leaving, staying)
+        for terminal in (first, second)
     ]
-    for terminal in (leaving, staying):
+    for terminal in (first, second):
         assert await wait_until(partial(terminal.shows, "Done."), 60)
     (step,) = await client.steps.add(session_id, [{"kind": "prompt", "content": "[[script:story]]"}])
-    for terminal in (leaving, staying):
+    for terminal in (first, second):
         assert await wait_until(partial(terminal.shows, "Once upon"), 60)
-    assert not await staying.shows("The end.")
+    assert not await second.shows("The end.")
     assert (await client.steps.retrieve(session_id, step.id)).state == "running"
-    staying.type("Stop.\n")
-    leaving.process.send_signal(signal.SIGINT)
+    second.type("Stop.\n")
+    first.process.send_signal(signal.SIGINT)
     assert await watching[0] == 130
-    assert await wait_until(partial(staying.shows, "The end."), 60)
-    staying.process.send_signal(signal.SIGINT)
+    assert await wait_until(partial(second.shows, "The end."), 60)
+    second.process.send_signal(signal.SIGINT)
     assert await watching[1] == 130
     log = [event async for event in client.events.list(session_id)]
     assert [event.text for event in log if event.type == "user.message"] == ["Say hello", "[[script:story]]"]

@@ -10,6 +10,7 @@ import pytest
 from footplate.domain.errors import Unavailable
 from footplate.domain.organisations.principals import Author, Principal
 from footplate.domain.ports.engine import Claim, NothingToClaim
+from footplate.domain.sessions.steps import StepState
 from footplate.domain.sessions.turns import Session, SessionToWake
 from footplate.stack.orphan_processes import wait_until
 from footplate.store.database import SQL
@@ -42,6 +43,19 @@ async def test_a_waiting_claim_finds_an_input_committed_meanwhile(cell: Cell, pr
         await unit.send(principal, session_id, [message("one")])
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, Claim)
+
+
+@pytest.mark.requirement("O4")
+async def test_no_step_starts_while_another_one_runs(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "first", "second")
+    running = await cell.claim(session_id, principal, "wrkr_1")
+    again = await cell.claim(session_id, principal, "wrkr_2")
+    assert (again.turn_id, again.attempt) == (running.turn_id, 2), "another worker continues the same step"
+    found = await cell.reads.steps(principal, session_id, states=(), limit=10, after=None)
+    assert [step.state for step in found] == [StepState.RUNNING, StepState.PENDING]
+    await cell.turns.finish(again, COMPLETED)
+    following = await cell.claim(session_id, principal, "wrkr_1")
+    assert (following.turn_id != running.turn_id, following.attempt) == (True, 1)
 
 
 async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell: Cell, principal: Principal) -> None:
