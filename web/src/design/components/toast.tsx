@@ -45,12 +45,13 @@ export function closeToast(id: string): void {
   manager.close(id);
 }
 
+/** Above the fields and buttons at the bottom of a page, which a message must not cover. */
 export function Toaster({ children }: { children: ReactNode }) {
   return (
     <Base.Provider toastManager={manager} limit={3}>
       {children}
       <Base.Portal>
-        <Base.Viewport className="fixed right-4 bottom-4 z-[60] flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2 max-md:right-1/2 max-md:bottom-20 max-md:translate-x-1/2">
+        <Base.Viewport className="fixed right-4 bottom-28 z-[60] flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2 max-md:right-1/2 max-md:bottom-40 max-md:translate-x-1/2">
           <ToastList />
         </Base.Viewport>
       </Base.Portal>
