@@ -183,7 +183,7 @@ async def test_a_file_is_delivered_as_a_file_unless_its_content_is_requested(fil
     as_file, requested, as_image = await inputs(files).resolve_attachments(
         [block("file", image, title="a.png"), block("file", image, deliver="inline"), block("image", image)]
     )
-    assert "[The user attached a file: /workspace/.footplate/uploads/" in str(as_file["text"])
+    assert "[The user attached a file: /workspace/.footplate/uploads/" in str(as_file.get("text"))
     assert requested == as_image == block("image", image)
     assert len(files.written) == 1
 

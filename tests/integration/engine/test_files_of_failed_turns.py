@@ -98,7 +98,7 @@ async def test_the_commits_of_a_failed_turn_are_collected(
     assert turn.status is TurnStatus.FAILED
     async with idle_engine.cell.database.connection() as connection:
         found = await connection.fetch("select commits from snapshots where session_id = $1 order by seq", session_id)
-    assert found[-1]["commits"]["HEAD"] == made[0]
+    assert found[-1]["commits"].get("HEAD") == made[0]
 
 
 @pytest.mark.requirement("C4")
