@@ -1,4 +1,4 @@
-"""The settings, read once at the start from environment variables (`FOOTPLATE_…`).
+"""The settings, read once at the start from environment variables (`FOOTPLATE_…`) and a settings file.
 
 No other module reads settings from the environment. Providers' own variables (`ANTHROPIC_API_KEY`, …) are also read
 here, because users often have them set already.
@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.network.address_policy import AddressPolicy
@@ -26,6 +26,7 @@ from footplate.domain.organisations.single_sign_on import GroupGrant, GroupMappi
 from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS
+from footplate.settings_sources import SETTINGS_FILE, EnvironmentSource, load_settings_file
 
 _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
@@ -132,6 +133,18 @@ class Settings(BaseSettings, RequestLimits):
     redis_url: str = "redis://127.0.0.1:6379/0"
     temporal_address: str = "127.0.0.1:7233"
     temporal_namespace: str = "default"
+    temporal_tls: bool = False
+    """Whether to connect to Temporal with TLS. An API key or one of the following files turns it on."""
+    temporal_tls_ca: Path | None = None
+    """The certificates of the authorities that may sign the server's certificate. Default: those of the system."""
+    temporal_tls_certificate: Path | None = None
+    """The client certificate, for mutual TLS."""
+    temporal_tls_key: Path | None = None
+    """The private key of the client certificate."""
+    temporal_tls_name: str | None = None
+    """The name in the server's certificate, if it is not the host of `temporal_address`."""
+    temporal_api_key: SecretStr | None = None
+    """The API key, for Temporal Cloud."""
     task_queue: str = "footplate"
 
     data_dir: Path = Field(default_factory=default_data_dir)
@@ -396,6 +409,20 @@ class Settings(BaseSettings, RequestLimits):
     search_url: str | None = None
     """The address of SearXNG, or an alternative address for Brave."""
     search_api_key: SecretStr | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - replaced by one that knows more names
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - files of this kind are not read
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - variables name the files with secrets
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Returns the sources, the strongest first."""
+        path = os.environ.get(SETTINGS_FILE)
+        from_file = load_settings_file(Path(path), settings_cls.model_fields) if path else {}
+        return init_settings, EnvironmentSource(settings_cls), InitSettingsSource(settings_cls, from_file)
 
     @property
     def default_limits(self) -> LimitValues:

@@ -22,7 +22,8 @@ async def migrate(settings: Settings) -> None:
 
 async def check_services(settings: Settings) -> None:
     """Raise the error with which the API and the workers would not start: of Redis, Temporal or the object store."""
-    from footplate.wiring.shared_components import check_redis, connect_temporal, open_objects
+    from footplate.wiring.shared_components import check_redis, open_objects
+    from footplate.wiring.temporal_client import connect_temporal
 
     await check_redis(settings)
     await connect_temporal(settings)

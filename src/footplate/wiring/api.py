@@ -56,7 +56,6 @@ from footplate.wiring.model_connections import known_models, load_catalog
 from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
-    connect_temporal,
     create_data_directory,
     create_delivery_service,
     freeze_loaded_objects,
@@ -68,6 +67,7 @@ from footplate.wiring.shared_components import (
 )
 from footplate.wiring.sign_in import create_single_sign_on
 from footplate.wiring.telemetry import running_telemetry
+from footplate.wiring.temporal_client import connect_temporal
 
 log = structlog.get_logger(__name__)
 

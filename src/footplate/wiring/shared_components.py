@@ -1,5 +1,5 @@
-"""Builds the components that the API and the worker share, such as the database pool, the Temporal client, the
-environment backend and the git mirrors.
+"""Builds the components that the API and the worker share, such as the database pool, the environment
+backend and the git mirrors.
 """
 
 import asyncio
@@ -15,9 +15,6 @@ import asyncpg
 import stamina.instrumentation
 import structlog
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
 
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend, BackendName
@@ -33,7 +30,6 @@ from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.stack import temporal_connection
 from footplate.store.database import Database, PlanCacheMode, address_without_secrets
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.files.deliverable_work import Deliveries
@@ -217,26 +213,6 @@ async def check_redis(settings: Settings) -> None:
         )
     finally:
         await client.aclose()
-
-
-async def connect_temporal(settings: Settings) -> Client:
-    address, namespace = settings.temporal_address, settings.temporal_namespace
-    try:
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            client = await temporal_connection.connect_temporal(address, namespace=namespace)
-            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
-    except (RuntimeError, OSError, TimeoutError, RPCError) as error:
-        if isinstance(error, RPCError) and error.status == RPCStatusCode.NOT_FOUND:
-            raise Unavailable(
-                f"Temporal at {address} has no namespace {namespace!r}.",
-                help_text=f"Create it with `temporal operator namespace create --namespace {namespace}`, or correct "
-                "FOOTPLATE_TEMPORAL_NAMESPACE.",
-            ) from error
-        raise Unavailable(
-            f"Temporal at {address} does not respond.",
-            help_text="Start everything with `footplate dev`, or set FOOTPLATE_TEMPORAL_ADDRESS.",
-        ) from error
-    return client
 
 
 def freeze_loaded_objects() -> None:

@@ -92,7 +92,6 @@ from footplate.wiring.garbage_collection import collecting_daily
 from footplate.wiring.model_connections import load_endpoints
 from footplate.wiring.shared_components import (
     check_redis,
-    connect_temporal,
     create_data_directory,
     create_delivery_service,
     create_mirrors,
@@ -103,6 +102,7 @@ from footplate.wiring.shared_components import (
     open_objects,
 )
 from footplate.wiring.telemetry import running_telemetry
+from footplate.wiring.temporal_client import connect_temporal
 
 _MAX_DELIVERY_READS: Final = 4
 """Concurrent downloads of sessions' files, for steps that deliver."""

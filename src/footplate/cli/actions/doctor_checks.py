@@ -14,14 +14,11 @@ from urllib.parse import urlsplit
 import asyncpg
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.service import RPCError
 
 from footplate.cli.profile import dev_server
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import BackendName
 from footplate.domain.errors import FootplateError
-from footplate.stack.temporal_connection import connect_temporal
 
 CheckState = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 30.0
@@ -129,17 +126,13 @@ async def check_redis(settings: Settings) -> Finding:
 
 
 async def check_temporal(settings: Settings) -> Finding:
-    name, namespace = "Temporal", settings.temporal_namespace
-    fix = f"{_START_HINT} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
+    from footplate.wiring.temporal_client import connect_temporal
+
     try:
-        async with asyncio.timeout(_TIMEOUT):
-            client = await connect_temporal(settings.temporal_address)
-            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
-    except RPCError as error:
-        return Finding(name, "failed", f"{settings.temporal_address} has no namespace {namespace!r}: {error}", fix)
-    except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
-        return Finding(name, "failed", f"{settings.temporal_address} does not respond", fix)
-    return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
+        await connect_temporal(settings)
+    except FootplateError as error:
+        return Finding("Temporal", "failed", error.message, error.help_text)
+    return Finding("Temporal", "ok", f"namespace {settings.temporal_namespace!r} at {settings.temporal_address}")
 
 
 async def check_objects(settings: Settings) -> Finding:

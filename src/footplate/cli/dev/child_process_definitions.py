@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from footplate.config import Settings
+from footplate.settings_sources import without_settings
 from footplate.stack import PythonService, Stack
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.services.python_service import http_status, is_http_ok
@@ -104,8 +105,7 @@ def select_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
-    return {
-        **select_environment(os.environ),
+    own = {
         **stack.settings.environment(),
         "FOOTPLATE_DATA_DIR": str(settings.data_dir),
         "FOOTPLATE_HOST": settings.host,
@@ -117,3 +117,4 @@ def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
         "FOOTPLATE_NAMED_DIRECTORIES": "1",
         **({"FOOTPLATE_METRICS_ADDRESS": settings.metrics_address} if settings.metrics_address else {}),
     }
+    return {**without_settings(select_environment(os.environ), own, Settings.model_fields), **own}
