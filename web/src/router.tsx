@@ -20,6 +20,7 @@ import { compact, type RawSearch, readText, safeReturnPath } from "./frame/searc
 import { readCompareSearch } from "./pages/compare/search";
 import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
+import { readScheduleSearch, readSchedulesSearch } from "./pages/schedules/search";
 import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
 import { readSettingsSearch } from "./pages/settings/search";
@@ -126,7 +127,27 @@ const designRoute = createRoute({
 const schedulesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/schedules",
+  validateSearch: readSchedulesSearch,
   component: lazyPage(() => import("./pages/schedules/page")),
+});
+
+const newScheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: "/schedules/new",
+  component: lazyPage(() => import("./pages/schedules/form/page")),
+});
+
+const scheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: "/schedules/$scheduleId",
+  validateSearch: readScheduleSearch,
+  component: lazyPage(() => import("./pages/schedules/schedule-page")),
+});
+
+const editScheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: "/schedules/$scheduleId/edit",
+  component: lazyPage(() => import("./pages/schedules/form/page")),
 });
 
 const usageRoute = createRoute({
@@ -166,6 +187,9 @@ const routeTree = rootRoute.addChildren([
     deviceRoute,
     designRoute,
     schedulesRoute,
+    newScheduleRoute,
+    scheduleRoute,
+    editScheduleRoute,
     usageRoute,
     policyRoute,
     settingsRoute,

@@ -21,6 +21,7 @@ from footplate.client.response_models import (
     Environment,
     ModelInfo,
     Project,
+    SchedulePreview,
     Session,
     SessionCounts,
     SessionPin,
@@ -354,6 +355,11 @@ class Deployments:
 
     async def retrieve(self, deployment_id: str) -> Deployment:
         return Deployment.model_validate(await self._transport.get(f"/v1/deployments/{deployment_id}"))
+
+    async def preview(self, *, expression: str, timezone: str) -> SchedulePreview:
+        """Returns the next times of a schedule that does not exist yet."""
+        params = {"expression": expression, "timezone": timezone}
+        return SchedulePreview.model_validate(await self._transport.get("/v1/deployments/upcoming_runs", params))
 
     async def update(self, deployment_id: str, **fields: Any) -> Deployment:
         """Changes the fields that are passed. Its schedule runs in your name from then on."""

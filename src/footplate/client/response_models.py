@@ -729,6 +729,14 @@ class CronSchedule(ResponseModel):
     upcoming_runs_at: list[datetime] = []
 
 
+class SchedulePreview(ResponseModel):
+    """The next times of an expression in a time zone."""
+
+    expression: str
+    timezone: str
+    upcoming_runs_at: list[datetime] = []
+
+
 class Deployment(ResponseModel):
     """What starts sessions, by a schedule or on request."""
 

@@ -7,6 +7,10 @@ async def test_a_schedule_is_managed(cell: Cell) -> None:
     times = ("--cron", "0 9 * * 1-5", "--timezone", "Europe/Berlin")
     created = await cell.run("schedules", "create", *times, "--name", "build", "--shell", "echo built", "--json")
     schedule = fits("schedule", created.out)
+    preview = fits("schedule-preview", (await cell.run("schedules", "preview", times[1], *times[2:], "--json")).out)
+    assert preview["upcoming_runs_at"] == schedule["schedule"]["upcoming_runs_at"]
+    refused = await cell.run("schedules", "preview", "@daily")
+    assert (refused.code, "five fields" in refused.err) == (1, True), refused
     changed = fits("schedule", (await cell.run("schedules", "update", "build", "--overlap", "skip", "--json")).out)
     assert (changed["id"], changed["overlap_policy"]) == (schedule["id"], "skip")
     run = fits("schedule-run", (await cell.run("schedules", "run", "build", "--json")).out)

@@ -9,7 +9,11 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 
-from footplate.api.wire.session.deployments import DeploymentResponse, DeploymentRunResponse
+from footplate.api.wire.session.deployments import (
+    DeploymentResponse,
+    DeploymentRunResponse,
+    SchedulePreviewResponse,
+)
 
 from .conftest import Api, make_client
 
@@ -76,6 +80,39 @@ async def test_steps_alone_are_enough(http: httpx2.AsyncClient, api: Api, fields
     DeploymentRunResponse.model_validate(run.json())
     found = await http.get(PATH)
     assert found.json()["data"][0]["steps"][0]["command"] == "make"
+
+
+async def test_the_steps_of_a_response_can_be_sent_back(
+    http: httpx2.AsyncClient, api: Api, fields: dict[str, Any]
+) -> None:
+    steps = [
+        {"kind": "prompt", "content": "Explain it", "overrides": {"model": "other", "limits": {"max_iterations": 3}}},
+        {"kind": "shell", "command": "make", "shell_mode": "host", "on_failure": "retry", "max_attempts": 2},
+        {"kind": "external", "instructions": "Look at it"},
+        {"kind": "parallel", "sessions": [{"prompt": "A"}, {"steps": [{"kind": "shell", "command": "true"}]}]},
+        {"kind": "merge", "into": "main", "message": "Done"},
+    ]
+    created = (await http.post(PATH, json={**fields, "steps": steps})).json()
+    template = api.world.deployments.deployments[created["id"]].definition.template
+    response = await http.post(f"{PATH}/{created['id']}", json={"steps": created["steps"]})
+    assert response.status_code == 200, response.text
+    assert api.world.deployments.deployments[created["id"]].definition.template.steps == template.steps
+    assert response.json()["steps"] == created["steps"]
+
+
+async def test_the_next_times_of_an_expression_are_known_before_it_is_used(
+    http: httpx2.AsyncClient, fields: dict[str, Any]
+) -> None:
+    query = {"expression": CRON["expression"], "timezone": CRON["timezone"]}
+    response = await http.get(f"{PATH}/upcoming_runs", params=query)
+    preview = SchedulePreviewResponse.model_validate(response.json())
+    assert preview.expression == "0 9 * * 1-5"
+    created = DeploymentResponse.model_validate((await http.post(PATH, json={**fields, "schedule": CRON})).json())
+    assert created.schedule is not None
+    assert preview.upcoming_runs_at == created.schedule.upcoming_runs_at
+    for name, value in (("expression", "@daily"), ("timezone", "Mars")):
+        refused = await http.get(f"{PATH}/upcoming_runs", params={**query, name: value})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (400, f"schedule.{name}")
 
 
 @pytest.mark.parametrize(

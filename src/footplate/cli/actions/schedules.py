@@ -20,7 +20,7 @@ from footplate.cli.render import schedule_views, terminal_io, value_formatting
 from footplate.cli.render.schedule_views import ShownRun
 from footplate.cli.render.session_tables import activity_label
 from footplate.cli.render.terminal_io import Exit
-from footplate.client import AsyncFootplate, ClientError, Deployment, DeploymentRun, NotFound
+from footplate.client import AsyncFootplate, ClientError, Deployment, DeploymentRun, NotFound, SchedulePreview
 from footplate.client.pagination import Pages, drop_none
 from footplate.domain import ids
 
@@ -113,6 +113,18 @@ def list_schedules(limit: int, *, status: Any, as_json: bool, profile: str | Non
         terminal_io.print_json([one.wire() for one in found])
     else:
         schedule_views.print_schedules(found, manual_runs)
+
+
+def preview_schedule(expression: str, timezone: str | None, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> SchedulePreview:
+        return await client.deployments.preview(expression=expression, timezone=timezone or find_local_timezone())
+
+    options = {"schedule.expression": "EXPRESSION", "schedule.timezone": "--timezone"}
+    found = run_with_client(work, profile=profile, as_json=as_json, options=options)
+    if as_json:
+        terminal_io.print_json(found.wire())
+    else:
+        schedule_views.print_preview(found)
 
 
 def show_schedule(schedule: str, *, as_json: bool, profile: str | None) -> None:

@@ -142,6 +142,21 @@ def create(
     actions.create_schedule(request, wanted, as_json=as_json, profile=profile)
 
 
+@schedules.command("preview")
+def preview(
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPRESSION", help='Five fields, such as "0 9 * * 1-5" for 9:00, Monday to Friday.')
+    ],
+    timezone: Timezone = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Show the next times of an expression, before a schedule has it."""
+    from footplate.cli.actions import schedules as actions
+
+    actions.preview_schedule(expression, timezone, as_json=as_json, profile=profile)
+
+
 @schedules.command("show")
 def show(schedule: Schedule, as_json: options.Json = False, profile: options.Profile = None) -> None:
     """Show a schedule, its next times and its last runs."""

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from footplate.cli.render import terminal_io, value_formatting
 from footplate.cli.render.table_printing import Cell, UntrustedText, print_details, print_rows, print_widest_rows
-from footplate.client import Deployment, DeploymentRun
+from footplate.client import Deployment, DeploymentRun, SchedulePreview
 
 
 def print_schedules(found: Sequence[Deployment], manual_runs: Sequence[DeploymentRun]) -> None:
@@ -29,6 +29,12 @@ def print_schedules(found: Sequence[Deployment], manual_runs: Sequence[Deploymen
         for one in found
     ]
     print_rows(["ID", "STATUS", "TIMES", "NEXT", "LAST", "NAME"], rows)
+
+
+def print_preview(preview: SchedulePreview) -> None:
+    for time in preview.upcoming_runs_at:
+        terminal_io.print_result(_format_in_zone(time, preview.timezone))
+    terminal_io.print_note(f"Time zone: {preview.timezone}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +149,13 @@ def _format_last(schedule: Deployment, runs: Sequence[DeploymentRun]) -> str:
 
 
 def _format_time(time: datetime, schedule: Deployment) -> str:
-    """Formats a time in the time zone of the schedule."""
+    return _format_in_zone(time, schedule.schedule.timezone if schedule.schedule else "UTC")
+
+
+def _format_in_zone(time: datetime, timezone: str) -> str:
+    """Formats a time in a time zone, or in UTC if this machine does not know the zone."""
     try:
-        zone = ZoneInfo(schedule.schedule.timezone if schedule.schedule else "UTC")
+        zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError):
         return f"{time:%F %H:%M} UTC"
     return f"{time.astimezone(zone):%F %H:%M}"

@@ -33,6 +33,8 @@ from footplate.api.wire.session.deployments import (
     DeploymentUpdate,
     ListDeployments,
     ListRuns,
+    PreviewRuns,
+    SchedulePreviewResponse,
 )
 from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
@@ -122,6 +124,15 @@ async def list_deployments(request: Request, principal: Caller) -> Response:
         lambda page: reads.deployments(principal, page, where),
         deployments.serialize_deployment,
     )
+
+
+@_deployments.get(
+    "/upcoming_runs", response_model=SchedulePreviewResponse, openapi_extra=describe_request(query=PreviewRuns)
+)
+async def preview_runs(request: Request, principal: Caller) -> Response:  # noqa: ARG001 - requires a key
+    """Returns the next times of a schedule that does not exist yet, or refuses its expression or time zone."""
+    schedule = read_query(request, PreviewRuns).to_schedule()
+    return json_response(deployments.serialize_preview(schedule))
 
 
 @_deployments.get("/{deployment_id}", response_model=DeploymentResponse)

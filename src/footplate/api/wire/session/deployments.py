@@ -30,10 +30,11 @@ from footplate.api.wire.session.content import MessageContent
 from footplate.api.wire.session.sessions import AgentChoice
 from footplate.api.wire.session.steps import NewStep
 from footplate.api.wire.visibility import TeamId, VisibilityName, serialize_audience
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.sessions import cron, deployments
 from footplate.domain.sessions.cron import CronSchedule
 from footplate.domain.sessions.deployments import Deployment, DeploymentRun
+from footplate.domain.sessions.steps import StepDefinition, StepKind
 
 _Overlap = Literal["allow_all", "skip", "buffer_one", "cancel_other"]
 
@@ -162,6 +163,18 @@ class ListRuns(Parameters):
     created_at_lte: Annotated[UtcTime | None, Field(alias="created_at[lte]")] = None
 
 
+class PreviewRuns(Parameters):
+    expression: Annotated[
+        Text, StringConstraints(max_length=cron.MAX_EXPRESSION), Field(description="As in `schedule` of a deployment.")
+    ]
+    timezone: Annotated[
+        Text, StringConstraints(max_length=64), Field(description="An IANA time zone, such as `Europe/Berlin`.")
+    ]
+
+    def to_schedule(self) -> CronSchedule:
+        return CronParams(type="cron", expression=self.expression, timezone=self.timezone).to_schedule()
+
+
 class AgentReferenceResponse(ResponseModel):
     type: Literal["agent"]
     id: str
@@ -173,6 +186,13 @@ class ScheduleResponse(ResponseModel):
     expression: str
     timezone: str
     last_run_at: datetime | None
+    upcoming_runs_at: list[datetime]
+
+
+class SchedulePreviewResponse(ResponseModel):
+    type: Literal["schedule_preview"]
+    expression: str
+    timezone: str
     upcoming_runs_at: list[datetime]
 
 
@@ -194,6 +214,8 @@ class DeploymentResponse(ResponseModel):
     metadata: dict[str, str]
     vault_ids: list[str]
     runs_as: str
+    project_ids: list[str]
+    ends_when_done: bool
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None
@@ -227,7 +249,7 @@ def serialize_deployment(deployment: Deployment) -> JsonObject:
         "agent": serialize_agent_reference(template.agent["id"], template.agent["version"]),
         "environment_id": definition.environment_id,
         "initial_events": [{"type": "user.message", **body} for body in template.messages],
-        "steps": [{"kind": step.kind.value, "name": step.name, **step.dump()} for step, _ in template.steps],
+        "steps": [_serialize_step(step, overrides) for step, overrides in template.steps],
         "resources": [{name: one[name] for name in ("type", "file_id", "mount_path")} for one in template.resources],
         "schedule": _serialize_schedule(deployment),
         "status": "paused" if deployment.is_paused else "active",
@@ -267,6 +289,23 @@ def serialize_run(run: DeploymentRun) -> JsonObject:
     }
 
 
+def serialize_preview(schedule: CronSchedule) -> JsonObject:
+    return {
+        "type": "schedule_preview",
+        "expression": schedule.expression,
+        "timezone": schedule.timezone,
+        "upcoming_runs_at": _find_upcoming(schedule),
+    }
+
+
+def _serialize_step(step: StepDefinition, overrides: JsonObject) -> JsonObject:
+    """Serializes a step as a client can send it."""
+    fields: JsonObject = {"kind": step.kind.value, "name": step.name, **step.dump()}
+    if overrides:
+        fields |= overrides if step.kind is StepKind.SHELL else {"overrides": overrides}
+    return fields
+
+
 def serialize_agent_reference(agent_id: JsonValue, version: JsonValue) -> JsonObject:
     return {"type": "agent", "id": agent_id, "version": version}
 
@@ -275,12 +314,14 @@ def _serialize_schedule(deployment: Deployment) -> JsonObject | None:
     schedule = deployment.definition.schedule
     if schedule is None:
         return None
-    is_over = deployment.archived_at is not None
-    upcoming = () if is_over else schedule.find_times(datetime.now(UTC), deployments.MAX_UPCOMING)
     return {
         "type": "cron",
         "expression": schedule.expression,
         "timezone": schedule.timezone,
         "last_run_at": optional_timestamp(deployment.last_run_at),
-        "upcoming_runs_at": [timestamp(time) for time in upcoming],
+        "upcoming_runs_at": [] if deployment.archived_at is not None else _find_upcoming(schedule),
     }
+
+
+def _find_upcoming(schedule: CronSchedule) -> list[Json]:
+    return [timestamp(time) for time in schedule.find_times(datetime.now(UTC), deployments.MAX_UPCOMING)]
