@@ -222,6 +222,8 @@ class Settings(BaseSettings, RequestLimits):
     """Attempts to sign in that may fail from one client address in a minute."""
     port: int = 8700
     database_pool: int = 10
+    database_pooler: Literal["none", "transaction"] = "none"
+    """`transaction`: the connections go through a pooler in transaction mode, such as pgbouncer."""
     ignore_unknown_fields: bool = False
     keepalive: float = 15.0
 

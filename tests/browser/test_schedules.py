@@ -168,7 +168,7 @@ async def test_a_schedule_is_archived_after_a_confirmation(workplace: Workplace)
     await expect(page.get_by_role("button", name="Run now")).to_have_count(0)
 
 
-async def test_a_schedule_that_cannot_run_says_why(workplace: Workplace) -> None:
+async def test_a_schedule_that_cannot_run_has_a_reason(workplace: Workplace) -> None:
     schedule_id = await _create(workplace, "Broken", schedule=WEEKDAYS)
     agent = (await _read(workplace, schedule_id))["agent"]["id"]
     await workplace.client.sdk.post(f"/v1/agents/{agent}/archive", cast_to=dict[str, Any])

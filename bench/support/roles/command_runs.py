@@ -194,6 +194,7 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
             *("--shell", "true", "--agent", ids["agent_id"], "--environment", ids["environment_id"]),
             *("--cron", "0 0 1 1 *", "--timezone", "UTC", "--name", new_name),
         ],
+        "schedules preview": ["0 9 * * *"],
         "schedules show": [ids["deployment_id"]],
         "schedules update": [ids["deployment_id"], "--overlap", "skip"],
         "schedules pause": [ids["deployment_id"]],

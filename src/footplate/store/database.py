@@ -1,6 +1,7 @@
 """The PostgreSQL connection pool, the named SQL queries, and the conversion of driver errors to Footplate's errors."""
 
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.resources import files
@@ -21,6 +22,8 @@ else:
     _BaseConnection = asyncpg.Connection
 T = TypeVar("T")
 PlanCacheMode = Literal["auto", "force_generic_plan"]
+Pooler = Literal["none", "transaction"]
+"""`transaction`: each transaction may use another connection to the server, as behind pgbouncer."""
 
 _CONNECTION_ERRORS: Final = (
     OSError,
@@ -87,15 +90,25 @@ def _translate_open_errors(dsn: str) -> Iterator[None]:
         reason = "the URL is not valid" if type(error) is ValueError else str(error).rstrip(".")
         raise Unavailable(
             f"Cannot connect to the database at {address_without_secrets(dsn)}: {reason or type(error).__name__}.",
-            help_text="Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
-            "`footplate doctor` checks every service.",
+            help_text=_connection_advice(error),
         ) from error
 
 
+def _connection_advice(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "Correct `sslrootcert` or the host in FOOTPLATE_DATABASE_URL, or the certificate of the server."
+    if isinstance(error, asyncpg.ProtocolViolationError) and "startup parameter" in str(error):
+        return "A pooler in transaction mode needs FOOTPLATE_DATABASE_POOLER=transaction."
+    return (
+        "Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
+        "`footplate doctor` checks every service."
+    )
+
+
 async def connect(dsn: str) -> _BaseConnection:
-    """Opens a single connection, for a process that needs no pool."""
+    """Opens a single connection, for a process that needs no pool. It works behind any pooler."""
     with _translate_open_errors(dsn):
-        return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS)
+        return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS, statement_cache_size=0)
 
 
 def address_without_secrets(dsn: str) -> str:
@@ -105,23 +118,36 @@ def address_without_secrets(dsn: str) -> str:
 
 
 class Database:
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, retry_seconds: float) -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, retry_seconds: float, keeps_plans: bool = True) -> None:
         self._pool = pool
         self._retry_seconds = retry_seconds
+        self._keeps_plans = keeps_plans
         size = pool.get_max_size()
         self.change_limiter = OrganisationLimiter(size, max_per_organisation=size * 3 // 4)
         """Limits the connections that one organisation's changes may use, so that some remain for the others."""
 
     @classmethod
     async def open(
-        cls, dsn: str, *, size: int, retry_seconds: float = 5.0, plan_cache_mode: PlanCacheMode = "auto"
+        cls,
+        dsn: str,
+        *,
+        size: int,
+        retry_seconds: float = 5.0,
+        plan_cache_mode: PlanCacheMode = "auto",
+        pooler: Pooler = "none",
     ) -> "Database":
         """Opens the pool. `retry_seconds`: how long a caller waits for a database that is being restarted.
 
         `plan_cache_mode="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then
         serves all calls. By default the server plans such a statement anew each time, over every partition, at twice
-        the cost of running it.
+        the cost of running it. A pooler in transaction mode keeps no plans.
         """
+        options: dict[str, Any] = (
+            # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
+            {"server_settings": {"plan_cache_mode": plan_cache_mode}, "max_cached_statement_lifetime": 0}
+            if pooler == "none"
+            else {"statement_cache_size": 0}
+        )
         with _translate_open_errors(dsn):
             pool = await asyncpg.create_pool(
                 dsn,
@@ -129,13 +155,11 @@ class Database:
                 max_size=size,
                 init=_set_codecs,
                 connection_class=_PooledConnection,
-                server_settings={"plan_cache_mode": plan_cache_mode},
                 command_timeout=60,
                 timeout=_CONNECT_SECONDS,
-                # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
-                max_cached_statement_lifetime=0,
+                **options,
             )
-        return cls(pool, retry_seconds=retry_seconds)
+        return cls(pool, retry_seconds=retry_seconds, keeps_plans=pooler == "none")
 
     async def close(self) -> None:
         await self._pool.close()
@@ -144,6 +168,8 @@ class Database:
         """Plans these statements on the idle connections in advance, so that the first turn does not wait: planning for
         a partitioned table takes many times as long as running. They run with null parameters, which match no row.
         """
+        if not self._keeps_plans:
+            return
         async with AsyncExitStack() as exits:
             for _ in range(self._pool.get_idle_size()):
                 connection = await exits.enter_async_context(self.connection())

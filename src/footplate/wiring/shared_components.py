@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import pwd
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -154,7 +155,11 @@ async def open_database(
     # Retries while a database restarts are not logged. Giving up is logged where it is caught.
     stamina.instrumentation.set_on_retry_hooks([])
     database = await Database.open(
-        settings.database_url, size=settings.database_pool, retry_seconds=patience, plan_cache_mode=plans
+        settings.database_url,
+        size=settings.database_pool,
+        retry_seconds=patience,
+        plan_cache_mode=plans,
+        pooler=settings.database_pooler,
     )
     try:
         await _check_schema(database, settings)
@@ -205,6 +210,11 @@ async def check_redis(settings: Settings) -> None:
     except (AuthenticationError, AuthorizationError) as error:
         raise Unavailable(f"Redis at {address} refused the credentials: {error}.", help_text=help_text) from error
     except (RedisError, OSError) as error:
+        if isinstance(reason := error.__context__, ssl.SSLCertVerificationError):
+            raise Unavailable(
+                f"The certificate of Redis at {address} is refused: {reason.verify_message}.",
+                help_text="Correct `ssl_ca_certs` or the host in FOOTPLATE_REDIS_URL, or the server's certificate.",
+            ) from error
         log.warning(
             "Redis does not respond; events reach clients about a second later, and without previews",
             action="redis.down",

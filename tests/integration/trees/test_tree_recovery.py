@@ -120,6 +120,7 @@ async def test_a_worker_whose_lease_has_expired_replaces_no_files(a: Host, app: 
     assert (await a.check_out(app, third, deadline=lease_clock()) / "file").read_text() == "three\n"
 
 
+@pytest.mark.timing
 async def test_a_worker_waits_until_another_has_restored_the_files(a: Host, app: SessionProject) -> None:
     await a.check_out(app, None)
     async with hold_lock(a.trees.private_dir("default", "sesn_1") / "lock", seconds=1):

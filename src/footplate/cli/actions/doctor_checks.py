@@ -15,6 +15,7 @@ import asyncpg
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from footplate.cli.actions import service_rights
 from footplate.cli.profile import dev_server
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import BackendName
@@ -25,6 +26,7 @@ _TIMEOUT: Final = 30.0
 """Seconds. A busy machine may need many to accept a connection."""
 _MIN_POSTGRES: Final = 150_000
 _MIN_REDIS: Final = (6, 2)
+_SHOWN: Final = 5
 _START_HINT: Final = "Start everything with `footplate dev`, or"
 
 
@@ -64,7 +66,7 @@ async def check_postgres(settings: Settings) -> Finding:
         "that this machine can reach."
     )
     try:
-        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
+        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT, statement_cache_size=0)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
         return Finding(
             name,
@@ -88,15 +90,23 @@ async def check_schema(settings: Settings) -> Finding:
     name, newest = "Schema", schema_upgrade.newest_revision()
     fix = "Run `footplate migrate`."
     try:
-        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
+        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT, statement_cache_size=0)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
         return Finding(name, "failed", "unknown: PostgreSQL does not respond", "Fix the PostgreSQL check first.")
     try:
-        current = await connection.fetchval("SELECT version_num FROM alembic_version")
+        missing = await service_rights.find_missing_table_rights(connection)
+        current = None if missing else await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
         return Finding(name, "failed", "the database is empty", fix)
     finally:
         await connection.close()
+    if missing:
+        return Finding(
+            name,
+            "failed",
+            f"the user in FOOTPLATE_DATABASE_URL does not have these rights: {_enumerate(missing)}",
+            "Grant SELECT, INSERT, UPDATE and DELETE on all tables, or connect as the owner of the tables.",
+        )
     if current != newest:
         return Finding(name, "failed", f"the database has revision {current}, but this version needs {newest}", fix)
     return Finding(name, "ok", f"revision {current}")
@@ -113,6 +123,7 @@ async def check_redis(settings: Settings) -> Finding:
             settings.redis_url, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT
         ) as client:
             version = str((await client.info("server"))["redis_version"])
+            refused = await service_rights.find_refused_redis_commands(client)
     except (RedisError, OSError, ValueError) as error:
         return Finding(
             name,
@@ -122,6 +133,14 @@ async def check_redis(settings: Settings) -> Finding:
         )
     if tuple(int(number) for number in version.split(".")[:2]) < _MIN_REDIS:
         return Finding(name, "failed", f"version {version} is too old", fix)
+    if refused:
+        return Finding(
+            name,
+            "failed",
+            f"the user in FOOTPLATE_REDIS_URL may not run {_enumerate(refused)} on keys and channels that begin with "
+            "footplate:",
+            "Permit them in the access control list of Redis (docs/production.md has one).",
+        )
     return Finding(name, "ok", f"version {version} at {_address_without_password(settings.redis_url)}")
 
 
@@ -140,9 +159,11 @@ async def check_objects(settings: Settings) -> Finding:
 
     name = "Object store"
     try:
-        await open_objects(settings)
+        fault = await service_rights.find_object_store_fault(await open_objects(settings))
     except FootplateError as error:
         return Finding(name, "failed", error.message, error.help_text)
+    if fault:
+        return Finding(name, "failed", fault, "Use an object store with conditional writes, or update it.")
     return Finding(name, "ok", settings.objects_url or str(settings.data_dir / "objects"))
 
 
@@ -307,6 +328,10 @@ async def _run_command(*argv: str) -> tuple[int, str]:
         return 127, _error_text(error)
     text, _ = await process.communicate()
     return process.returncode or 0, text.decode(errors="replace").strip()
+
+
+def _enumerate(items: Sequence[str]) -> str:
+    return ", ".join(items[:_SHOWN]) + (f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else "")
 
 
 def _address_without_password(url: str) -> str:
