@@ -27,6 +27,7 @@ GROUPS: Final = {
     "steps": "Steps, feeds, questions and outputs",
     "triggers": "Webhooks, schedules and triggers",
     "seeds": "Requirements",
+    "deploy": "Operations",
     "ci": "CI",
 }
 _HEAD: Final = """\

@@ -21,6 +21,7 @@ from typing import Final
 from bench.prove.figure import NotHeld
 from bench.support import cluster_processes, databases
 from bench.support.forked_program import ForkedProgram
+from bench.support.pgbouncer import Pgbouncer
 from footplate import wiring
 from footplate.cli.dev.child_process_definitions import WORKER_READY
 from footplate.config import Settings
@@ -63,13 +64,15 @@ async def open_cluster(
     stack: Stack | None = None,
     worker_module: str = "footplate",
     connections: str = "",
+    pooled_connections: int = 0,
 ) -> AsyncIterator["Cluster"]:
     """Starts a cluster. `environment` reaches the api and the workers (`FOOTPLATE_LINGER`, …). Its files are deleted at
     the end.
 
     It uses `stack`, which must be running, or the shared one, or starts its own. `worker_module`: a module that starts
     the worker in a different way. `connections`: the file of model connections, in which `{model}` is replaced by the
-    URL of the scripted model.
+    URL of the scripted model. `pooled_connections`: the api and the workers reach PostgreSQL through a pgbouncer in
+    transaction mode, which opens this many connections.
     """
     directory = _new_directory()
     try:
@@ -88,6 +91,7 @@ async def open_cluster(
                 environment=environment or {},
                 worker_module=worker_module,
                 connections=connections,
+                pooled_connections=pooled_connections,
             )
             ending.push_async_callback(cluster.aclose)
             await cluster.start()
@@ -107,6 +111,7 @@ class Cluster:
         environment: Mapping[str, str],
         worker_module: str = "footplate",
         connections: str = "",
+        pooled_connections: int = 0,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.directory = directory
@@ -120,6 +125,8 @@ class Cluster:
         self._extra = dict(environment)
         self._worker_module = worker_module
         self._connections = connections
+        self._pooled_connections = pooled_connections
+        self._pooler: Pgbouncer | None = None
         self.apis: list[PythonService] = []
         self.workers: list[PythonService] = []
 
@@ -147,6 +154,10 @@ class Cluster:
         self.failpoints.mkdir()
         await databases.create_database(self.stack, self._database)
         await self.model.start()
+        if self._pooled_connections:
+            url = self.settings.database_url
+            self._pooler = Pgbouncer(self.directory / "pgbouncer", url, connections=self._pooled_connections)
+            await self._pooler.start()
         if self._connections:
             self._connections_file.write_text(self._connections.replace("{model}", self.model.url))
         self.key = await self.create_key("default")
@@ -160,6 +171,8 @@ class Cluster:
         """Stops everything, then raises `NotHeld` if a process is still alive."""
         await asyncio.gather(*(program.stop() for program in [*self.apis, *self.workers]))
         await self.model.aclose()
+        if self._pooler is not None:
+            await self._pooler.stop()
         await databases.drop_database(self.stack, self._database)
 
         async def none_alive() -> bool:
@@ -209,6 +222,11 @@ class Cluster:
             "FOOTPLATE_OPENAI_BASE_URL": self.model.openai_url,
             "FOOTPLATE_METRICS_ADDRESS": "off",
             cluster_processes.CLUSTER_VARIABLE: self.id,
+            **(
+                {"FOOTPLATE_DATABASE_URL": self._pooler.url, "FOOTPLATE_DATABASE_POOLER": "transaction"}
+                if self._pooler
+                else {}
+            ),
             **({"FOOTPLATE_MODEL_CONNECTIONS": str(self._connections_file)} if self._connections else {}),
             **self._extra,
         }

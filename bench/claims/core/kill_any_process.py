@@ -57,12 +57,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return await prove_at(QUICK if quick else FULL)
 
 
-async def prove_at(size: Size, backend: str = environment_backends.default_backend()) -> Figure:
+async def prove_at(
+    size: Size, backend: str = environment_backends.default_backend(), *, pooled_connections: int = 0
+) -> Figure:
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     async with (
         environment_backends.backend_settings(backend) as settings,
-        open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
+        open_cluster(
+            apis=1, workers=2, environment={**SETTINGS, **settings}, pooled_connections=pooled_connections
+        ) as cluster,
         Client(cluster, max_retries=_MAX_RETRIES) as client,
     ):
         await cluster.model.install(interrupted_turn.SCRIPT_NAME, interrupted_turn.build_script())
