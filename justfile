@@ -15,7 +15,7 @@ setup:
 # Write requirements.lock anew from pyproject.toml. Takes uv's options, `--upgrade` for one.
 lock *options:
     uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-        --no-emit-find-links --group dev --group build --custom-compile-command "just lock" \
+        --no-emit-find-links --extra dev --group dev --group build --custom-compile-command "just lock" \
         --output-file requirements.lock {{ options }} pyproject.toml
 
 # All that needs no server: lint, format, types, layers, names, generated files.

@@ -119,6 +119,7 @@ NAMES: Final[Mapping[str, str]] = {
     "dash-5": "hostile_content_stays_text",
     "dash-6": "sign_in_attacks",
     "deploy-2": "pooler_in_transaction_mode",
+    "deploy-7": "install_sizes",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",

@@ -29,7 +29,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     systems = dict([*_SYSTEMS.items()][: 1 if quick else None])
     packages = {name: await _resolve(platform) for name, platform in systems.items()}
     found = {name: [each for each in _LINUX_PACKAGES if each in listed] for name, listed in packages.items()}
-    tests = await _run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", _TESTS)
+    tests = await _run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", _TESTS)
     passed = tests.strip().splitlines()[-1]
     counts = ", ".join(f"{len(listed)} packages on {name}" for name, listed in packages.items())
     return Figure(

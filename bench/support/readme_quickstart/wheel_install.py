@@ -49,7 +49,8 @@ async def install_wheel(page: ReadmeBlocks, shell: UserShell, dist: Path, scratc
     await loader.run("python3 -m venv loader")
     started = time.monotonic()
     await loader.run(
-        f'loader/bin/pip download --quiet --dest "{wheels}" "{shell.folder}"/dist/*.whl', _index_variables(scratch)
+        f'loader/bin/pip download --quiet --dest "{wheels}" "$(ls "{shell.folder}"/dist/*.whl)[dev]"',
+        _index_variables(scratch),
     )
     download = time.monotonic() - started
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_CACHE_DIR": "1"}

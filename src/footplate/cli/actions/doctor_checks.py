@@ -265,14 +265,19 @@ async def check_leftovers(settings: Settings) -> Finding:
 
 
 async def check_harnesses(settings: Settings) -> Finding:
+    from footplate.harness.registry import missing_extra
+
     name = "Harnesses"
     found = {point.name: point for point in entry_points(group="footplate.harnesses")}
-    broken = []
+    broken, missing = [], {}
     for point in found.values():
         try:
             point.load()
         except Exception as error:  # noqa: BLE001 - any exception of a third-party package is a finding
-            broken.append(f"{point.name} ({_error_text(error)})")
+            if extra := missing_extra(point, error):
+                missing[point.name] = extra
+            else:
+                broken.append(f"{point.name} ({_error_text(error)})")
     if settings.default_harness not in found:
         installed = ", ".join(sorted(found)) or "none"
         detail = f"the default {settings.default_harness!r} is not installed; installed: {installed}"
@@ -281,6 +286,10 @@ async def check_harnesses(settings: Settings) -> Finding:
         )
     if broken:
         return Finding(name, "failed", f"cannot be loaded: {', '.join(broken)}", "Fix or uninstall the package.")
+    if missing:
+        fix = f"Install {', '.join(missing.values())} if agents use them."
+        is_default = settings.default_harness in missing
+        return Finding(name, "failed" if is_default else "warning", f"not installed: {', '.join(missing)}", fix)
     return Finding(name, "ok", ", ".join(sorted(found)))
 
 

@@ -22,7 +22,7 @@ def find_cli() -> Path:
     raise Permanent(
         "Claude Code was not found: the package claude-agent-sdk is not installed on this worker, or does not include "
         "the CLI.",
-        help_text="Install the wheel of claude-agent-sdk for this platform on every worker.",
+        help_text="Install footplate[claude] on every worker, with the wheel of claude-agent-sdk for its platform.",
     )
 
 
