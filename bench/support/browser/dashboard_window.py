@@ -44,6 +44,14 @@ class DashboardWindow:
     async def wait_until_live(self) -> None:
         await self.page.wait_for_selector("[data-feed-state=live]", state="attached")
 
+    async def run_action(self, title: str) -> None:
+        """Runs an action by the palette."""
+        page = self.page
+        await page.keyboard.press("Control+k")
+        await page.get_by_placeholder("Search actions and sessions").fill(title)
+        await page.get_by_role("option", name=title, selected=True).wait_for()
+        await page.keyboard.press("Enter")
+
     async def list_actions(self) -> list[str]:
         """Returns the ids of all actions that the application has registered."""
         await self.page.keyboard.press("?")

@@ -13,6 +13,8 @@ export const keys = {
   questions: ["questions"],
   projects: ["projects"],
   agents: ["agents"],
+  environments: ["environments"],
+  webhooks: ["webhooks"],
   deployments: ["deployments"],
   batches: ["batches"],
   templates: ["session-templates"],

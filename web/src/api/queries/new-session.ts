@@ -39,7 +39,7 @@ export function agentVersionsQuery(id: string) {
 }
 
 export const environmentsQuery = queryOptions({
-  queryKey: ["environments"],
+  queryKey: keys.environments,
   queryFn: async ({ signal }) =>
     required(await api.GET("/v1/environments", { params: { query: { limit: LIMIT } }, signal })),
 });

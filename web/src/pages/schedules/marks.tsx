@@ -1,34 +1,14 @@
 // The state of a schedule and the outcome of a run: an icon and a word.
 import { useQuery } from "@tanstack/react-query";
 import { Archive, CalendarClock, Hand, Pause, SkipForward, Trash2, X } from "lucide-react";
-import type { ComponentType } from "react";
 
 import { ApiError } from "@/api/errors";
 import type { Schedule, ScheduleRun } from "@/api/queries/schedules";
 import { sessionQuery } from "@/api/queries/sessions";
 import { sessionState } from "@/api/session-state";
-import { cn } from "@/design/classes";
+import { Mark } from "@/design/components/mark";
 import { Skeleton } from "@/design/components/skeleton";
 import { State } from "@/design/components/state";
-
-interface MarkProps {
-  icon: ComponentType<{ className?: string }>;
-  text: string;
-  className?: string | undefined;
-  title?: string | undefined;
-}
-
-function Mark({ icon: Icon, text, className, title }: MarkProps) {
-  return (
-    <span
-      title={title}
-      className={cn("inline-flex shrink-0 items-center gap-1.5 font-medium whitespace-nowrap text-muted", className)}
-    >
-      <Icon aria-hidden className="size-4 shrink-0" />
-      {text}
-    </span>
-  );
-}
 
 export function ScheduleState({ schedule }: { schedule: Schedule }) {
   if (schedule.archived_at !== null) {

@@ -13,6 +13,7 @@ import { type Schedule, scheduleQuery } from "@/api/queries/schedules";
 import { Button, buttonStyle } from "@/design/components/button";
 import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
+import { Facts, Section } from "@/design/components/facts";
 import { Menu, MenuContent, MenuItem, MenuTrigger } from "@/design/components/menu";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { Time } from "@/design/components/time";
@@ -164,28 +165,6 @@ function Content({ schedule }: { schedule: Schedule }) {
         <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
       )}
     </div>
-  );
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section aria-label={title} className="flex min-w-0 flex-col gap-2">
-      <h2 className="font-semibold">{title}</h2>
-      {children}
-    </section>
-  );
-}
-
-function Facts({ facts }: { facts: readonly [string, ReactNode][] }) {
-  return (
-    <dl className="grid grid-cols-[9rem_minmax(0,1fr)] gap-x-3 gap-y-1 max-md:grid-cols-[7.5rem_minmax(0,1fr)]">
-      {facts.map(([name, value]) => (
-        <div key={name} className="contents">
-          <dt className="text-muted">{name}</dt>
-          <dd className="min-w-0 break-words">{value}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }
 

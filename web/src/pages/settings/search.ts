@@ -32,5 +32,15 @@ export function readSettingsSearch(search: RawSearch) {
     item: readText(search, "item"),
     /** Also shows what is archived, revoked or disabled. */
     all: readFlag(search, "all"),
+    /** The id of the row that the keyboard is on. */
+    selected: readText(search, "selected"),
+    /** Shows the form of the entry. */
+    edit: readFlag(search, "edit"),
+    /** The versions of an agent to compare, such as `2-5`. */
+    versions: readText(search, "versions"),
+    /** Shows only deliveries in this state. */
+    status: readOneOf(search, "status", ["pending", "delivered", "failed"]),
   });
 }
+
+export type SettingsSearch = ReturnType<typeof readSettingsSearch>;

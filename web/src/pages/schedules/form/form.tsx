@@ -10,7 +10,7 @@ import type { Agent, Environment, Project } from "@/api/queries/new-session";
 import { createSchedule, type Schedule, updateSchedule } from "@/api/queries/schedules";
 import { Button } from "@/design/components/button";
 import { Checkbox } from "@/design/components/checkbox";
-import { Dialog, DialogContent } from "@/design/components/dialog";
+import { DiscardDialog } from "@/design/components/discard-dialog";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input, Textarea } from "@/design/components/input";
@@ -171,7 +171,9 @@ export function ScheduleForm({ schedule, choices, onSaved, onCancel }: Props) {
           </Button>
         </div>
       </form>
-      {blocker.status === "blocked" && <DiscardDialog onKeep={blocker.reset} onDiscard={blocker.proceed} />}
+      {blocker.status === "blocked" && (
+        <DiscardDialog noun="schedule" onKeep={blocker.reset} onDiscard={blocker.proceed} />
+      )}
     </FormProvider>
   );
 }
@@ -215,30 +217,4 @@ function withCurrent(
   const options = list.map(({ id, name }) => ({ value: id, label: name }));
   const isListed = current === undefined || list.some((one) => one.id === current);
   return isListed ? options : [{ value: current, label: `${current} (not listed any more)` }, ...options];
-}
-
-function DiscardDialog({ onKeep, onDiscard }: { onKeep: () => void; onDiscard: () => void }) {
-  return (
-    <Dialog
-      open
-      onOpenChange={(isOpen) => {
-        if (!isOpen) {
-          onKeep();
-        }
-      }}
-    >
-      <DialogContent
-        title="Discard the changes?"
-        description="The schedule was not saved."
-        footer={
-          <>
-            <Button onClick={onKeep}>Keep editing</Button>
-            <Button variant="danger" onClick={onDiscard}>
-              Discard
-            </Button>
-          </>
-        }
-      />
-    </Dialog>
-  );
 }

@@ -8,6 +8,7 @@ import {
 import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef } from "react";
 
 import { useIsDark } from "@/frame/theme";
+import { DIFF_CSS, DIFF_STYLE } from "./diff-style";
 import { type DiffItem, fromSelection, type Note, toSelection } from "./diff-items";
 import type { FileChange } from "./parse-file";
 import type { Lines } from "./ranges";
@@ -38,15 +39,6 @@ interface DiffViewProps {
 
 const HEADER_HEIGHT = 44;
 const USER_SCROLL_MS = 1_000;
-const STYLE = {
-  "--diffs-font-family": "var(--font-mono)",
-  "--diffs-font-size": "13px",
-  "--diffs-line-height": "20px",
-  "--diffs-addition-color-override": "light-dark(#16934a, #5ecc71)",
-  "--diffs-deletion-color-override": "light-dark(#d1242f, #ff7b72)",
-} as Record<string, string>;
-/** The background of the page instead of that of the theme. */
-const CSS = ":host { --diffs-light-bg: var(--canvas); --diffs-dark-bg: var(--canvas); }";
 
 export default function DiffView(props: DiffViewProps) {
   const { items, files, layout, selection, onSelect, onComment, onActive, reveal, renderHeader, renderNote, footer } =
@@ -73,7 +65,7 @@ export default function DiffView(props: DiffViewProps) {
       enableLineSelection: true,
       enableGutterUtility: canComment,
       preferredHighlighter: "shiki-js",
-      unsafeCSS: CSS,
+      unsafeCSS: DIFF_CSS,
       layout: { paddingTop: 0, paddingBottom: 0, gap: 12 },
       itemMetrics: { diffHeaderHeight: HEADER_HEIGHT, lineHeight: 20, spacing: 8, hunkLineCount: 50 },
       onGutterUtilityClick: (range: Parameters<typeof fromSelection>[0], context: { item: { id: string } }) => {
@@ -118,7 +110,7 @@ export default function DiffView(props: DiffViewProps) {
       items={items}
       options={options}
       className="min-h-0 min-w-0 flex-1 overflow-x-hidden overflow-y-auto overscroll-contain outline-none"
-      style={STYLE}
+      style={DIFF_STYLE}
       disableWorkerPool
       selectedLines={selectedLines}
       onSelectedLinesChange={(next) => {

@@ -1,10 +1,22 @@
 // Agents: what they are asked to do, their model and their tools.
-import { EmptyState } from "@/design/components/empty-state";
+import { useSection } from "../work/use-section";
+import { AgentEditor } from "./agent-editor";
+import { AgentList } from "./agent-list";
+import { AgentPage } from "./agent-page";
+import { CompareVersions } from "./compare-versions";
 
 export default function AgentsSection() {
-  return (
-    <EmptyState title="An agent has instructions, a model and tools" command="footplate agents ls">
-      This section is not in the dashboard yet. The command line and the API offer everything.
-    </EmptyState>
+  const address = useSection("agents");
+  const { item, edit, versions } = address.search;
+  if (item === undefined) {
+    return <AgentList address={address} />;
+  }
+  if (edit === true || item === "new") {
+    return <AgentEditor key={item} agentId={item} address={address} />;
+  }
+  return versions === undefined ? (
+    <AgentPage key={item} agentId={item} address={address} />
+  ) : (
+    <CompareVersions key={item} agentId={item} versions={versions} address={address} />
   );
 }
