@@ -77,6 +77,7 @@ class _Trial:
     kills: int = 0
     requests: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    _prepared_kills: int = 0
     _triggers: list[Trigger] = field(default_factory=list)
     """Those that create sessions, and then those that add steps."""
     _stopped: list[Trigger] = field(default_factory=list)
@@ -93,6 +94,7 @@ class _Trial:
 
         async def send_some() -> None:
             for number in numbers:
+                await self._wait_for_kill(number)
                 await self._deliver(number)
                 if number % every == 0 and (other := next(forged, None)) is not None:
                     await self._send_forged(other)
@@ -197,6 +199,12 @@ class _Trial:
     def stopped(self) -> Sequence[Trigger]:
         return self._stopped
 
+    async def _wait_for_kill(self, number: int) -> None:
+        """Waits until the kill to which the delivery belongs is prepared, so that each kill has deliveries to hit."""
+        each = self.size.deliveries / (self.size.kills + 1)
+        while self._prepared_kills < min(number // each, self.size.kills):
+            await asyncio.sleep(0.05)
+
     async def _kill_apis(self) -> None:
         """Kills one process after the other, in a delivery or at any time, and starts it again."""
         for number in range(self.size.kills):
@@ -204,8 +212,10 @@ class _Trial:
             await asyncio.sleep(self.rng.uniform(0.2, 1.0))
             if number % 3 == 2:
                 await self.cluster.kill_api(index)
+                self._prepared_kills += 1
             else:
                 (self.cluster.failpoints / TRIGGER_POINTS[number % 3]).write_text("kill")
+                self._prepared_kills += 1
                 if not await wait_until(self._has_dead_api, _DELIVERY_SECONDS):
                     self.faults.append("no process was killed, because none has received a delivery")
             for dead, api in enumerate(self.cluster.apis):

@@ -6,6 +6,7 @@ committed. A crash may therefore leave an unused object, but never a row whose o
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ class Objects:
             async for _ in self._store.list(prefix="no-such-folder/"):
                 pass
         except BaseError as error:
+            await _check_certificate(os.environ.get("AWS_ENDPOINT_URL", ""))
             raise _unusable_store("FOOTPLATE_OBJECTS_URL", error) from error
 
     async def fit_body(self, organisation: str, session_id: str, body: JsonObject) -> tuple[str, str]:
@@ -169,6 +171,24 @@ def _check_directory(folder: Path) -> None:
         raise NotADirectoryError("the directory does not exist")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError("this user may not write to the directory")
+
+
+async def _check_certificate(endpoint: str) -> None:
+    """Raises `Unavailable` if the certificate of the endpoint is refused. The library does not report this reason."""
+    parts = urlsplit(endpoint)
+    if parts.scheme != "https":
+        return
+    try:
+        _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=ssl.create_default_context())
+    except ssl.SSLCertVerificationError as error:
+        raise Unavailable(
+            f"The certificate of the object store at {endpoint} is refused: {error.verify_message}.",
+            help_text="Correct AWS_ENDPOINT_URL or the certificate of the server. If its authority is your own, set "
+            "SSL_CERT_FILE to a file with the certificates of all authorities.",
+        ) from error
+    except OSError:
+        return
+    writer.close()
 
 
 def _unusable_store(place: str, error: Exception) -> Unavailable:
