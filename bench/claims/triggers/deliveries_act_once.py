@@ -201,9 +201,12 @@ class _Trial:
 
     async def _wait_for_kill(self, number: int) -> None:
         """Waits until the kill to which the delivery belongs is prepared, so that each kill has deliveries to hit."""
-        each = self.size.deliveries / (self.size.kills + 1)
-        while self._prepared_kills < min(number // each, self.size.kills):
-            await asyncio.sleep(0.05)
+        wanted = min(number * (self.size.kills + 1) // self.size.deliveries, self.size.kills)
+
+        async def is_prepared() -> bool:
+            return self._prepared_kills >= wanted
+
+        await wait_until(is_prepared, _WORK_SECONDS)
 
     async def _kill_apis(self) -> None:
         """Kills one process after the other, in a delivery or at any time, and starts it again."""
