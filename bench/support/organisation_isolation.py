@@ -18,6 +18,7 @@ from bench.support.clients import TOOLSET, Client, raw_client
 from bench.support.cluster import Cluster
 from bench.support.nested_references import SKIPPED_STEP, TRANSCRIPT_LINE
 from bench.support.openapi import OpenApiDocument, Operation, is_supported
+from bench.support.push.push_service import BrowserKeys
 from footplate.client.webhooks import sign_delivery
 from footplate.domain import ids
 from footplate.domain.json import JsonObject
@@ -49,6 +50,7 @@ ID_PREFIXES: Final = {
     "trigger_id": ids.TRIGGER,
     "key_id": ids.API_KEY,
     "endpoint_id": ids.WEBHOOK,
+    "subscription_id": ids.PUSH_SUBSCRIPTION,
     "delivery_id": ids.WEBHOOK_DELIVERY,
     "item_id": ids.TURN,
     "comment_id": ids.COMMENT,
@@ -279,14 +281,21 @@ class Organisation:
         return {"parent_id": parent, "group_id": str(found[0]["group_id"])}
 
     async def _create_webhook(self, session_id: str) -> dict[str, str]:
-        """Creates a webhook endpoint of the session with two deliveries, unless the key is restricted to projects."""
+        """Creates a webhook endpoint of the session with two deliveries, and subscribes a browser, unless the key is
+        restricted to projects.
+        """
         body = {"url": new_webhook_url(), "session_id": session_id}
         created = await self.http.post("/v1/webhook_endpoints", json=body)
         if created.status_code == httpx2.codes.FORBIDDEN:
             return {}
         endpoint_id = created.json()["id"]
         sent = [await self.http.post(f"/v1/webhook_endpoints/{endpoint_id}/test") for _ in range(2)]
-        return {"endpoint_id": endpoint_id, "delivery_id": sent[0].json()["id"]}
+        browser = await self.http.post("/v1/push_subscriptions", json=new_push_subscription())
+        return {
+            "endpoint_id": endpoint_id,
+            "delivery_id": sent[0].json()["id"],
+            "subscription_id": browser.json()["id"],
+        }
 
     async def _create_approval(self, audience: Mapping[str, str]) -> str:
         """Creates two pending approvals and returns the id of one."""
@@ -313,6 +322,11 @@ Ids = dict[str, str]
 def new_webhook_url() -> str:
     """Returns a URL at which nothing listens."""
     return f"https://hooks.example.invalid/{ids.new_id('name')}"
+
+
+def new_push_subscription() -> JsonObject:
+    """Returns a subscription of a browser at a push service where nothing listens."""
+    return {"endpoint": f"https://push.example.invalid/{ids.new_id('name')}", "keys": {**BrowserKeys("/").to_json()}}
 
 
 def build_job(own: Ids) -> JsonObject:
@@ -433,6 +447,8 @@ def _choices(
             body |= {"name": "sessions", "scope": "member", "value": 1_000_000}
         if operation.path == "/v1/webhook_endpoints":
             body["url"] = new_webhook_url()
+        if operation.path == "/v1/push_subscriptions":
+            body |= new_push_subscription()
         if operation.path == "/v1/session_batches":
             in_job = {name: mine[name] for name in names}
             body = {"requests": [{**build_job(own), **in_job}]}

@@ -27,12 +27,14 @@ from footplate.domain.organisations.webhooks import WebhookAccess
 from footplate.domain.projects.project import DEFAULT_ORGANISATION, ORGANISATION_PLACEHOLDER
 from footplate.domain.projects.write_leases import LEASE_SECONDS
 from footplate.settings_sources import SETTINGS_FILE, EnvironmentSource, load_settings_file
+from footplate.vapid_key import parse_vapid_key
 
 _BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
 _UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_NO_CONTACT: Final = "https://localhost"
 _SECRET_BYTES: Final = range(24, 65)
 _SIGNING_KEY_ADVICE: Final = 'Create one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
 
@@ -403,6 +405,12 @@ class Settings(BaseSettings, RequestLimits):
     """Time limit for one request to a webhook endpoint."""
     webhook_retry_wait: float = Field(default=5.0, gt=0)
     """Seconds between the first two attempts of a delivery. Each further wait is four times as long, up to 4 hours."""
+    push_private_key: SecretStr | None = None
+    """The private key with which notifications are signed: 32 bytes in base64url. The API and the workers must have the
+    same value. Default: the server creates one and stores it in the database."""
+    push_contact: str | None = None
+    """How the operator of a push service can reach you: `mailto:you@example.com`, or an `https://` URL. Default:
+    `public_url`, if it starts with `https://`."""
     session_link: str | None = None
     """The address of a session in messages for people, with `{session_id}`. Default: messages have no link."""
     search_provider: Literal["searxng", "brave"] | None = None
@@ -472,6 +480,18 @@ class Settings(BaseSettings, RequestLimits):
     @property
     def webhook_access(self) -> WebhookAccess:
         return WebhookAccess(AddressPolicy(self.webhook_allowed), allow_http=self.webhook_http)
+
+    @property
+    def push_key(self) -> str | None:
+        return None if self.push_private_key is None else self.push_private_key.get_secret_value()
+
+    @property
+    def push_sender_contact(self) -> str:
+        """Push services require a contact. Some accept one that does not exist, and Apple's does not."""
+        if self.push_contact is not None:
+            return self.push_contact
+        is_public = self.public_url is not None and self.public_url.startswith("https://")
+        return str(self.public_url) if is_public else _NO_CONTACT
 
     @property
     def webhook_allowed(self) -> tuple[str, ...]:
@@ -566,6 +586,20 @@ class Settings(BaseSettings, RequestLimits):
             parts = urlsplit(url)
             if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
                 raise ValueError(f"FOOTPLATE_{name} must start with https:// if people sign in with OIDC.")
+        return self
+
+    @model_validator(mode="after")
+    def _check_push(self) -> "Settings":
+        if self.push_key is not None:
+            try:
+                parse_vapid_key(self.push_key)
+            except ValueError as error:
+                raise ValueError(f"FOOTPLATE_PUSH_PRIVATE_KEY is not a private key in base64url. {error}") from error
+        if self.push_contact is not None and not self.push_contact.startswith(("mailto:", "https://")):
+            raise ValueError(
+                f"FOOTPLATE_PUSH_CONTACT is {self.push_contact!r}, which is neither a mailto: nor an https:// URL. "
+                "Example: mailto:operator@example.com"
+            )
         return self
 
     @model_validator(mode="after")

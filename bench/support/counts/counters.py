@@ -37,6 +37,7 @@ _PERIODIC: Final = {
     *("search_backlog", "search_changes", "search_walk", "record_search_progress", "record_search_walk"),
     *("searchable_session", "searchable_events", "insert_search_document", "delete_search_documents"),
     *("webhook_organisations", "webhooks_to_wake", "delete_old_webhook_secrets", "expire_webhooks"),
+    "remove_unused_push_subscriptions",
 }
 """Statements of the sweep, and others that run every few seconds beside the turns."""
 _TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals", "feed", "feed_pending")

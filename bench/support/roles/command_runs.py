@@ -36,7 +36,7 @@ _LAST: Final = (
         "projects archive",
         "files rm",
     ),
-    *("members disable", "members enable", "api-keys revoke", "webhooks rm"),
+    *("members disable", "members enable", "api-keys revoke", "webhooks rm", "notifications rm"),
 )
 """Commands that end an object, or run its steps. They run last, in this order."""
 _INCOMPLETE: Final = frozenset(
@@ -287,6 +287,10 @@ def build_arguments(home: Path, ids: Ids) -> Mapping[str, Sequence[str]]:
         "webhooks deliveries": [ids["endpoint_id"]],
         "webhooks replay": [ids["endpoint_id"], ids["delivery_id"]],
         "webhooks rm": [ids["endpoint_id"]],
+        "notifications ls": [],
+        "notifications set": ["--quiet", "22:00-07:00"],
+        "notifications test": [ids["subscription_id"]],
+        "notifications rm": [ids["subscription_id"]],
         "share": [session, "--visibility", "organisation"],
         "audit ls": [],
         "audit export": [],

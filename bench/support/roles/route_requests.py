@@ -14,7 +14,14 @@ from websockets.exceptions import InvalidStatus
 from bench.prove.figure import require
 from bench.support.nested_references import SKIPPED_STEP
 from bench.support.openapi import OpenApiDocument, Operation
-from bench.support.organisation_isolation import COMMENT, QUESTION_TEXT, Ids, build_job, new_webhook_url
+from bench.support.organisation_isolation import (
+    COMMENT,
+    QUESTION_TEXT,
+    Ids,
+    build_job,
+    new_push_subscription,
+    new_webhook_url,
+)
 from bench.support.roles.issued_keys import IssuedKey
 from bench.support.roles.published_table import PublishedTable
 from footplate.domain.sessions import events
@@ -238,6 +245,7 @@ def _fields(case: Case, ids: Ids) -> Mapping[str, Any]:
         "POST /v1/session_batches": {"requests": [build_job(ids)]},
         "POST /v1/webhook_endpoints": {"url": new_webhook_url()},
         "POST /v1/webhook_endpoints with session_id": {"url": new_webhook_url(), "session_id": ids["session_id"]},
+        "POST /v1/push_subscriptions": new_push_subscription(),
         "POST /v1/deployments": {"steps": [SKIPPED_STEP]},
         "POST /v1/triggers": {
             "steps": [SKIPPED_STEP],

@@ -364,6 +364,15 @@ HARMLESS_ROUTES: Final[Mapping[str, str]] = {
         ),
         "only sends events, and nothing is read from the response",
     ),
+    **dict.fromkeys(
+        (
+            "POST /v1/notification_settings",
+            "POST /v1/push_subscriptions",
+            "DELETE /v1/push_subscriptions/{subscription_id}",
+            "POST /v1/push_subscriptions/{subscription_id}/test",
+        ),
+        "changes where the caller is notified, and nothing is read from the response",
+    ),
     "POST /v1/policies/explain": "evaluates rules for a call that does not run, and stores nothing",
     "POST /v1/policies/import": "reads rules and stores nothing",
     "POST /v1/policies/replay": "evaluates rules against past calls and stores nothing",

@@ -11,6 +11,8 @@ from footplate.stack.free_ports import LOOPBACK
 
 HANG: Final = 0
 """Instead of a status: the server never responds."""
+_BINARY: Final = "surrogateescape"
+"""Bytes that are not UTF-8 are read back as they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class ReceivedWebhook:
     headers: dict[str, str]
     """With names in lower case."""
     body: str
+
+    @property
+    def content(self) -> bytes:
+        return self.body.encode(errors=_BINARY)
 
     @property
     def id(self) -> str:
@@ -112,4 +118,4 @@ async def _read_request(reader: asyncio.StreamReader) -> ReceivedWebhook:
     first, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ReceivedWebhook(first.split(" ")[1], headers, body.decode())
+    return ReceivedWebhook(first.split(" ")[1], headers, body.decode(errors=_BINARY))

@@ -34,6 +34,7 @@ from footplate.domain.ports.api import (
     UnitOfWorkFactory,
 )
 from footplate.domain.ports.deployment_health import QueueReads
+from footplate.domain.ports.notifications import PushKeys
 from footplate.domain.ports.terminals import TerminalRecordings, TerminalViews
 from footplate.domain.ports.transcript_exchange import Transcripts
 from footplate.domain.ports.usage_report import UsageReads
@@ -57,6 +58,8 @@ class ApiServices:
     terminals: TerminalViews
     webhooks: WebhookNotifier
     """Wakes webhook endpoints after a change to one of them."""
+    push_keys: PushKeys
+    """The key pair with which this server identifies itself to push services."""
     keys: Keys
     browser_sessions: BrowserSessions
     device_authorizations: DeviceAuthorizations

@@ -24,6 +24,7 @@ from footplate.cli.commands import (
     limits,
     members,
     models,
+    notifications,
     policy,
     projects,
     questions,
@@ -107,6 +108,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approval
 app.command(rich_help_panel=SESSIONS, short_help="List the questions that agents ask.")(questions.questions)
 app.command(rich_help_panel=SESSIONS, short_help="Answer a question of an agent.")(questions.answer)
 app.add_typer(inbox.inbox, name="inbox", rich_help_panel=SESSIONS)
+app.add_typer(notifications.notifications, name="notifications", rich_help_panel=SESSIONS)
 app.add_typer(comments.comments, name="comments", rich_help_panel=SESSIONS)
 app.command(rich_help_panel=SESSIONS, short_help="Pin sessions for yourself.")(inbox.pin)
 app.command(rich_help_panel=SESSIONS)(inbox.unpin)

@@ -115,6 +115,10 @@ def _webhooks(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["url"])) for item in _fetch_items("/v1/webhook_endpoints", profile)]
 
 
+def _browsers(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["user_agent"])) for item in _fetch_items("/v1/push_subscriptions", profile)]
+
+
 def _triggers(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetch_items("/v1/triggers", profile)]
 
@@ -225,6 +229,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(
         tuple(f"triggers {each}" for each in ("show", "update", "rm", "rotate", "send", "deliveries")), _triggers
     ),
+    **dict.fromkeys(("notifications rm", "notifications test"), _browsers),
     **dict.fromkeys(("inbox assign", "inbox snooze", "inbox dismiss"), _inbox),
     **dict.fromkeys(("templates show", "templates update", "templates rm"), _templates),
     **dict.fromkeys(("config use", "config rm"), _profiles),

@@ -12,7 +12,16 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.approvals import DeletedComment, DismissedItem, InboxItem, SentComments, SessionComment
+from footplate.client.approvals import (
+    DeletedComment,
+    DismissedItem,
+    InboxItem,
+    NotificationSettings,
+    NotificationTest,
+    PushSubscription,
+    SentComments,
+    SessionComment,
+)
 from footplate.client.batches import Batch, BatchJob, JobResult
 from footplate.client.response_models import (
     Agent,
@@ -98,6 +107,13 @@ class SessionDetail(BaseModel):
 
     session: Session
     turns: list[Turn]
+
+
+class Notifications(BaseModel):
+    """The output of `notifications ls`."""
+
+    settings: NotificationSettings
+    browsers: list[PushSubscription]
 
 
 class StepQueue(BaseModel):
@@ -484,6 +500,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "webhook": WebhookEndpoint | ErrorAnswer,
     "webhook-deliveries": list[WebhookDelivery] | ErrorAnswer,
     "webhook-delivery": WebhookDelivery | ErrorAnswer,
+    "notifications": Notifications | ErrorAnswer,
+    "notification-settings": NotificationSettings | ErrorAnswer,
+    "notification-test": NotificationTest | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
     "questions": list[Question] | ErrorAnswer,
     "question": Question | ErrorAnswer,

@@ -1,14 +1,18 @@
-"""Client methods for what waits for a person, across all sessions: approvals, questions and the inbox; and for comments
-on lines of a diff, which people send to an agent.
+"""Client methods for what waits for a person, across all sessions: approvals, questions, the inbox and notifications of
+it; and for comments on lines of a diff, which people send to an agent.
 """
 
+import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from footplate.client.pagination import Pages, drop_none
-from footplate.client.response_models import Approval, Event, Question, ResponseModel
+from footplate.client.response_models import Approval, Deleted, Event, Question, ResponseModel
 from footplate.client.transport import Transport
+
+_NOTIFICATION_SETTINGS = "/v1/notification_settings"
+_PUSH_SUBSCRIPTIONS = "/v1/push_subscriptions"
 
 Reply: TypeAlias = Mapping[str, str | list[str]]
 InboxView: TypeAlias = Literal["needs_you", "mine", "snoozed", "all"]
@@ -238,3 +242,63 @@ class Comments:
 
 def _comments_path(session_id: str) -> str:
     return f"/v1/sessions/{session_id}/comments"
+
+
+class QuietHours(ResponseModel):
+    start: str
+    end: str
+    timezone: str
+
+
+class NotificationSettings(ResponseModel):
+    enabled: bool
+    quiet_hours: QuietHours | None = None
+    public_key: str
+    """The key with which browsers subscribe."""
+
+
+class PushSubscription(ResponseModel):
+    """A browser in which the caller receives notifications."""
+
+    id: str
+    endpoint: str
+    user_agent: str = ""
+    state: Literal["active", "signed_out", "failing", "disabled"]
+    problem: str | None = None
+    """The error of the last attempt, if it failed."""
+    created_at: datetime
+    last_success_at: datetime | None = None
+
+
+class NotificationTest(ResponseModel):
+    id: str
+
+
+class Notifications:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def settings(self) -> NotificationSettings:
+        return NotificationSettings.model_validate(await self._transport.get(_NOTIFICATION_SETTINGS))
+
+    async def update_settings(self, **fields: Any) -> NotificationSettings:
+        """Changes `enabled` or `quiet_hours`: `start`, `end` and `timezone`, or None for none."""
+        return NotificationSettings.model_validate(await self._transport.post(_NOTIFICATION_SETTINGS, fields))
+
+    async def list(self) -> builtins.list[PushSubscription]:
+        found = await self._transport.get(_PUSH_SUBSCRIPTIONS)
+        return [PushSubscription.model_validate(each) for each in found["data"]]
+
+    async def subscribe(self, endpoint: str, *, p256dh: str, auth: str) -> PushSubscription:
+        """Subscribes a browser, with what its `PushSubscription` has."""
+        body = {"endpoint": endpoint, "keys": {"p256dh": p256dh, "auth": auth}}
+        return PushSubscription.model_validate(await self._transport.post(_PUSH_SUBSCRIPTIONS, body))
+
+    async def delete(self, subscription_id: str) -> Deleted:
+        return Deleted.model_validate(await self._transport.delete(f"{_PUSH_SUBSCRIPTIONS}/{subscription_id}"))
+
+    async def test(self, subscription_id: str) -> NotificationTest:
+        """Sends a notification that only tests the browser."""
+        return NotificationTest.model_validate(
+            await self._transport.post(f"{_PUSH_SUBSCRIPTIONS}/{subscription_id}/test")
+        )

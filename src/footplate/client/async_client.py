@@ -4,7 +4,7 @@ from typing import Self
 
 import httpx2
 
-from footplate.client.approvals import Approvals, Comments, Inbox, Questions
+from footplate.client.approvals import Approvals, Comments, Inbox, Notifications, Questions
 from footplate.client.audit import Audit, DeploymentHealth, UsageReports
 from footplate.client.batches import Batches
 from footplate.client.events import Events
@@ -80,6 +80,7 @@ class AsyncFootplate:
         self.events = Events(self._transport)
         self.webhooks = Webhooks(self._transport)
         self.triggers = Triggers(self._transport)
+        self.notifications = Notifications(self._transport)
 
     async def __aenter__(self) -> Self:
         return self

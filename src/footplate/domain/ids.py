@@ -40,6 +40,7 @@ MERGE_CONFLICT: Final = "mcfl"
 COMMENT: Final = "scmt"
 SESSION_TEMPLATE: Final = "stpl"
 BROWSER_SESSION: Final = "bses"
+PUSH_SUBSCRIPTION: Final = "psub"
 
 
 def new_id(prefix: str) -> str:

@@ -32,6 +32,7 @@ from footplate.domain.sessions.comments import Comment
 from footplate.domain.sessions.deployments import Deployment, DeploymentFilter, DeploymentRun, RunFilter
 from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.inbox import InboxCounts, InboxItem, InboxQuery
+from footplate.domain.sessions.notifications import NotificationSettings, PushSubscription
 from footplate.domain.sessions.session_templates import StoredSessionTemplate
 from footplate.domain.sessions.steps import Playback, Step, StepState
 from footplate.domain.sessions.triggers import DeliveryOutcome, Trigger, TriggerDelivery, TriggerKeys
@@ -49,6 +50,7 @@ from footplate.store.resources import (
     deployments,
     files,
     members,
+    notifications,
     policies,
     policy_replay,
     projects,
@@ -217,6 +219,12 @@ class ApiReads:
         await self.webhook_endpoint(principal, endpoint_id)
         where = {"s.endpoint_id": endpoint_id, **({"s.status": status.value} if status else {})}
         return await self._fetch_page(webhooks.load_delivery, "webhook_deliveries", principal, page, where)
+
+    async def notification_settings(self, principal: Principal) -> NotificationSettings:
+        return await notifications.read_settings(self._database, principal)
+
+    async def push_subscriptions(self, principal: Principal) -> Sequence[PushSubscription]:
+        return await notifications.list_subscriptions(self._database, principal)
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         return await self._fetch_one(

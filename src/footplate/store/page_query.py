@@ -40,7 +40,8 @@ _SELECTS: Final = {
     "triggers": "select s.* from triggers s",
     "trigger_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from trigger_deliveries d) s",
     "workspaces": "select s.* from workspaces s",
-    "webhook_endpoints": "select s.* from (select e.*, null::timestamptz as archived_at from webhook_endpoints e) s",
+    "webhook_endpoints": "select s.* from (select e.*, null::timestamptz as archived_at from webhook_endpoints e"
+    " where e.format <> 'push') s",
     "webhook_deliveries": "select s.* from (select d.*, null::timestamptz as archived_at from webhook_deliveries d) s",
     "sessions": SQL["session"].removesuffix("where s.id = $1 and s.organisation = $2"),
 }

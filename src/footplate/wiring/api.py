@@ -33,6 +33,7 @@ from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.notifications import PushKeys
 from footplate.store.resources.session_states import count_activities
 from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
 from footplate.store.resources.sign_in.device_authorizations import DeviceAuthorizationStore
@@ -138,6 +139,7 @@ async def run(settings: Settings) -> None:
             terminals=terminals,
             webhooks=webhooks,
             webhook_access=settings.webhook_access,
+            push_keys=PushKeys(database, settings.push_key),
             keys=keys,
             browser_sessions=sessions,
             device_authorizations=DeviceAuthorizationStore(

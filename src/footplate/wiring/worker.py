@@ -37,6 +37,8 @@ from footplate.engine.warm.warm_pool import WarmPool
 from footplate.engine.webhooks.delivery_runner import WebhookRunner
 from footplate.engine.webhooks.endpoint_waker import ENDPOINTS_CHANGED, EndpointWaker
 from footplate.engine.webhooks.http_sender import WebhookSender
+from footplate.engine.webhooks.push_runner import EndpointRunners, PushRunner
+from footplate.engine.webhooks.push_sender import PushSender
 from footplate.engine.worker_lease import WorkerLease
 from footplate.environments.reaper.periodic_reaper import PeriodicReaper
 from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
@@ -62,6 +64,7 @@ from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.deployments import DeploymentScheduleStore, RunExpiry
 from footplate.store.resources.files import FileCleanup, FileContents
 from footplate.store.resources.limits import LimitStore
+from footplate.store.resources.notifications import PushKeys, PushSubscriptions
 from footplate.store.resources.policies import SessionRuleLoader
 from footplate.store.resources.project_caches import ProjectCaches
 from footplate.store.resources.session_outputs import OutputRoom
@@ -356,7 +359,14 @@ def _create_webhook_activities(
         first_retry_wait=timedelta(seconds=settings.webhook_retry_wait),
         session_link=settings.session_link,
     )
-    return WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
+    push = PushRunner(
+        PushSubscriptions(database),
+        Webhooks(database),
+        ApiReads(database, objects),
+        PushSender(sender, PushKeys(database, settings.push_key), contact=settings.push_sender_contact),
+        first_retry_wait=timedelta(seconds=settings.webhook_retry_wait),
+    )
+    return WebhookActivities(EndpointRunners(runner, push), heartbeat_timeout=settings.heartbeat_timeout)
 
 
 def _open_nudge_sender(settings: Settings, exits: AsyncExitStack) -> NudgeSender:

@@ -89,6 +89,7 @@ COMMANDS = [
         for name in ("ls", "create", "show", "update", "rm", "rotate", "test", "deliveries", "replay")
     ),
     *((name,) for name in ("login", "logout", "whoami", "dashboard", "pin", "unpin")),
+    *(("notifications", name) for name in ("ls", "set", "rm", "test")),
     *(("inbox", name) for name in ("ls", "assign", "snooze", "dismiss")),
     *(("comments", name) for name in ("ls", "add", "edit", "rm", "send")),
     *(("templates", name) for name in ("ls", "show", "create", "update", "rm")),
@@ -135,6 +136,9 @@ async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:
         ("run", "--session", "sesn_1", "--visibility", "private", "x"),
         ("api-keys", "create", "--name", "x", "--project", "site"),
         ("webhooks", "update", "whep_1", "--event", "session.created", "--all-events"),
+        ("notifications", "set"),
+        ("notifications", "set", "--quiet", "22-7"),
+        ("notifications", "set", "--quiet", "22:00-07:00", "--no-quiet"),
         ("triggers", "create"),
         ("triggers", "create", "x", "--session", "sesn_1", "--agent", "agent_1"),
         ("triggers", "update", "trig_1"),

@@ -72,6 +72,7 @@ class Api:
             feeds=self.feeds,
             terminals=self.terminals,
             webhooks=self.world.webhooks,
+            push_keys=self.world.notifications,
             keys=self.keys,
             browser_sessions=FakeBrowserSessions(self.keys.known),
             device_authorizations=FakeDeviceAuthorizations(),

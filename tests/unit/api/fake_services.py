@@ -58,6 +58,7 @@ from .fake_files import FakeFileUnit, FileWorld
 from .fake_inbox import FakeInboxReads, FakeInboxUnit, InboxWorld
 from .fake_limits import FakeLimitUnit, LimitWorld
 from .fake_members import FakeMemberReads, FakeMemberUnit, MemberWorld
+from .fake_notifications import FakeNotificationReads, FakeNotificationUnit, NotificationWorld
 from .fake_projects import FakeProjectUnit, ProjectWorld
 from .fake_steps import FakeStepReads, FakeStepUnit, StepWorld
 from .fake_triggers import FakeTriggerReads, FakeTriggerUnit, TriggerWorld
@@ -95,6 +96,7 @@ class World:
     steps: StepWorld = field(default_factory=StepWorld)
     batches: BatchWorld = field(default_factory=BatchWorld)
     webhooks: WebhookWorld = field(default_factory=WebhookWorld)
+    notifications: NotificationWorld = field(default_factory=NotificationWorld)
     deployments: DeploymentWorld = field(default_factory=DeploymentWorld)
     triggers: TriggerWorld = field(default_factory=TriggerWorld)
     inbox: InboxWorld = field(default_factory=InboxWorld)
@@ -140,6 +142,7 @@ class FakeReads(
     FakeStepReads,
     FakeBatchReads,
     FakeWebhookReads,
+    FakeNotificationReads,
     FakeDeploymentReads,
     FakeTriggerReads,
     FakeInboxReads,
@@ -148,6 +151,7 @@ class FakeReads(
         self.trigger_world = world.triggers
         self.inbox_world = world.inbox
         self.webhook_world = world.webhooks
+        self.notification_world = world.notifications
         self.step_world = world.steps
         self.batch_world = world.batches
         self.deployment_world = world.deployments
@@ -356,6 +360,7 @@ class FakeUnit(
     FakeStepUnit,
     FakeBatchUnit,
     FakeWebhookUnit,
+    FakeNotificationUnit,
     FakeDeploymentUnit,
     FakeTriggerUnit,
     FakeInboxUnit,
@@ -367,6 +372,7 @@ class FakeUnit(
         self.step_world = world.steps
         self.batch_world = world.batches
         self.webhook_world = world.webhooks
+        self.notification_world = world.notifications
         self.deployment_world = world.deployments
         self.trigger_world = world.triggers
         self.inbox_world = world.inbox

@@ -65,5 +65,8 @@ def test_what_writes_needs_more_than_viewing(api: Api) -> None:
         for path, methods in api.app.openapi()["paths"].items()
         if "post" in methods and Permission.VIEW in required_permissions("POST", path)
     }
-    own = {"/v1/browser_sessions/one_time_codes", "/v1/device_authorizations/{user_code}"}
+    own = {
+        *("/v1/browser_sessions/one_time_codes", "/v1/device_authorizations/{user_code}"),
+        *("/v1/notification_settings", "/v1/push_subscriptions", "/v1/push_subscriptions/{subscription_id}/test"),
+    }
     assert reading == {"/v1/policies/import", "/v1/policies/replay", "/v1/policies/explain"} | own

@@ -41,6 +41,8 @@ class WebhookFormat(StrEnum):
     """The event of the reference API."""
     SLACK = "slack"
     """A message for an incoming webhook of Slack, or of a program that accepts the same."""
+    PUSH = "push"
+    """A notification for a member's browser. The routes of webhooks do not have such endpoints."""
 
 
 class DeliveryStatus(StrEnum):
@@ -154,31 +156,34 @@ class WebhookAccess:
     addresses: AddressPolicy
     allow_http: bool = False
 
-    def check_url(self, url: str) -> None:
-        """Raise `InvalidRequest` for a URL to which nothing may be sent."""
+    def check_url(self, url: str, field: str = "url") -> None:
+        """Raise `InvalidRequest` for a URL to which nothing may be sent. `field`: where the request has it."""
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
         except ValueError as error:
-            raise _invalid_url(f"is not a valid URL: {error}") from None
+            raise _invalid_url(field, f"is not a valid URL: {error}") from None
         if parts.scheme not in _SCHEMES or not host or not url.isprintable() or " " in url:
-            raise _invalid_url("must have the form https://host/path")
+            raise _invalid_url(field, "must have the form https://host/path")
         if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-            raise _invalid_url("must not contain a user name or password")
+            raise _invalid_url(field, "must not contain a user name or password")
         if parts.fragment:
-            raise _invalid_url("must not contain a fragment")
+            raise _invalid_url(field, "must not contain a fragment")
         if parts.scheme == "http" and not self.allow_http:
-            raise _invalid_url("must use https. The operator of this server can allow http with FOOTPLATE_WEBHOOK_HTTP")
+            raise _invalid_url(
+                field, "must use https. The operator of this server can allow http with FOOTPLATE_WEBHOOK_HTTP"
+            )
         try:
             address = ip_address(host)
         except ValueError:
             return
         if not self.addresses.permits(host, address):
             raise _invalid_url(
+                field,
                 f"{host} is not a public internet address. The operator of this server can allow it with "
-                "FOOTPLATE_WEBHOOK_ALLOW"
+                "FOOTPLATE_WEBHOOK_ALLOW",
             )
 
 
-def _invalid_url(problem: str) -> InvalidRequest:
-    return InvalidRequest(f"url: {problem}", field="url", help_text="Use a public https address.")
+def _invalid_url(field: str, problem: str) -> InvalidRequest:
+    return InvalidRequest(f"{field}: {problem}", field=field, help_text="Use a public https address.")

@@ -26,6 +26,7 @@ from footplate.domain.policy.permissions import PolicyReads, PolicyUnit
 from footplate.domain.policy.policy_replay import ReplayReads
 from footplate.domain.ports.deployment_health import WorkerReads
 from footplate.domain.ports.harness import Entry
+from footplate.domain.ports.notifications import NotificationReads, NotificationUnit
 from footplate.domain.ports.transcript_exchange import ImportedLine, TranscriptOrigin
 from footplate.domain.ports.webhooks import WebhookReads, WebhookUnit
 from footplate.domain.projects.project import NO_PROJECTS, ProjectReads, ProjectSelection, ProjectUnit
@@ -273,6 +274,7 @@ class Reads(
     StepReads,
     BatchReads,
     WebhookReads,
+    NotificationReads,
     DeploymentReads,
     TriggerReads,
     InboxReads,
@@ -333,6 +335,7 @@ class UnitOfWork(
     StepUnit,
     BatchUnit,
     WebhookUnit,
+    NotificationUnit,
     DeploymentUnit,
     TriggerUnit,
     InboxUnit,

@@ -77,6 +77,13 @@ class WebhookNotifier(Protocol):
         """Wake the endpoints of an organisation after the commit of a change to one of them. Best effort."""
 
 
+class EndpointRunner(Protocol):
+    """Delivers to one endpoint."""
+
+    async def run(self, organisation: str, endpoint_id: str) -> float | None:
+        """Send what is due. Returns the seconds until the next attempt, or None if nothing is pending."""
+
+
 class ChangeReader(Protocol):
     """Reads the feed of an organisation."""
 

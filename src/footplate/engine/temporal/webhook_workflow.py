@@ -14,9 +14,9 @@ from temporalio import activity, workflow
 from temporalio.common import Priority, RetryPolicy
 
 from footplate.domain.errors import Unavailable
+from footplate.domain.ports.webhooks import EndpointRunner
 from footplate.engine.temporal.activities import IMMEDIATELY, heartbeat, retryable_error
 from footplate.engine.temporal.workflows import WAKE
-from footplate.engine.webhooks.delivery_runner import WebhookRunner
 
 DELIVER: Final = "deliver_webhooks"
 _LINGER: Final = timedelta(seconds=30)
@@ -86,7 +86,7 @@ class WebhookWorkflow:
 
 
 class WebhookActivities:
-    def __init__(self, runner: WebhookRunner, *, heartbeat_timeout: float) -> None:
+    def __init__(self, runner: EndpointRunner, *, heartbeat_timeout: float) -> None:
         self._runner = runner
         self._interval = heartbeat_timeout / 4
 

@@ -1,4 +1,5 @@
-"""Sends one webhook by HTTP, signed according to Standard Webhooks, to an address that was checked.
+"""Sends one webhook by HTTP, signed according to Standard Webhooks, to an address that was checked. Also sends the
+requests of notifications, which are signed otherwise.
 
 A tenant chooses the URL, and the worker is inside the operator's network. The host name is therefore resolved once, and
 the connection uses an address that the policy allows. Redirects are not followed, and the request contains nothing of
@@ -8,7 +9,7 @@ the worker's environment. The body of the response is not read.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,7 +27,6 @@ from footplate.harness import address_check
 _CONNECT_SECONDS: Final = 10.0
 _MAX_ERROR_CHARS: Final = 300
 _HEADERS: Final = {
-    "content-type": "application/json",
     "accept-encoding": "identity",
     "user-agent": f"Footplate/{version('footplate')}",
 }
@@ -59,9 +59,14 @@ class WebhookSender:
 
     async def send(self, url: str, message_id: str, body: str, secrets: Sequence[str]) -> AttemptResult:
         """Send the body once. Every status but 2xx is a failure."""
+        headers = {"content-type": "application/json", **_sign(message_id, body, secrets)}
+        return await self.post(url, body.encode(), headers)
+
+    async def post(self, url: str, content: bytes, headers: Mapping[str, str]) -> AttemptResult:
+        """Send a request with these headers once."""
         try:
             async with asyncio.timeout(self._max_seconds):
-                return await self._send(url, message_id, body, secrets)
+                return await self._post(url, content, headers)
         except TimeoutError:
             return AttemptResult(None, f"There was no response within {self._max_seconds:g} s.")
         except InvalidRequest as error:
@@ -76,17 +81,17 @@ class WebhookSender:
             text = str(error)[:_MAX_ERROR_CHARS] or type(error).__name__
             return AttemptResult(None, f"The request failed: {text}.")
 
-    async def _send(self, url: str, message_id: str, body: str, secrets: Sequence[str]) -> AttemptResult:
+    async def _post(self, url: str, content: bytes, headers: Mapping[str, str]) -> AttemptResult:
         self._access.check_url(url)  # again, because the operator may have changed the settings
         parsed = httpx2.URL(url)
         host = parsed.raw_host.decode("ascii")
         port = parsed.port or address_check.PORTS[parsed.scheme]
-        headers = {**_HEADERS, **_sign(message_id, body, secrets), "host": parsed.netloc.decode("ascii")}
+        headers = {**_HEADERS, **headers, "host": parsed.netloc.decode("ascii")}
         *others, last = [
             self._client.build_request(
                 "POST",
                 parsed.copy_with(host=str(address), fragment=None),
-                content=body,
+                content=content,
                 headers=headers,
                 extensions={"sni_hostname": host},
             )

@@ -220,8 +220,8 @@ class Webhooks:
 
 
 class WebhookExpiry:
-    """Deletes old deliveries, also those to triggers, replaced secrets, and the endpoints of deleted sessions. Archives
-    the triggers of deleted sessions.
+    """Deletes old deliveries, also those to triggers, replaced secrets, the endpoints of deleted sessions, and browsers
+    that have been signed out for long. Archives the triggers of deleted sessions.
     """
 
     def __init__(self, database: Database, older_than: timedelta) -> None:
@@ -231,6 +231,7 @@ class WebhookExpiry:
     async def run(self) -> None:
         await self._database.fetch("delete_old_webhook_secrets")
         await self._database.fetch("expire_webhooks", self._older_than)
+        await self._database.fetch("remove_unused_push_subscriptions")
         await self._database.fetch("delete_old_trigger_secrets")
         await self._database.fetch("archive_triggers_of_deleted_sessions")
         await self._database.fetch("expire_trigger_deliveries", max(self._older_than, MIN_RETENTION))

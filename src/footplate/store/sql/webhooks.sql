@@ -3,12 +3,12 @@
 -- name: webhook_endpoint
 -- An endpoint of a session is found by those who can see the session ($3), and any other by administrators (null) only.
 select s.* from webhook_endpoints s
-where s.id = $1 and s.organisation = $2 and ($3::text[] is null or exists (
+where s.id = $1 and s.organisation = $2 and s.format <> 'push' and ($3::text[] is null or exists (
     select from sessions v
     where v.id = s.session_id and (coalesce(v.owner, v.principal) = any($3) or v.visible_to = any($3))))
 
 -- name: count_webhook_endpoints
-select count(*) from webhook_endpoints where organisation = $1
+select count(*) from webhook_endpoints where organisation = $1 and format <> 'push'
 
 -- name: insert_webhook_endpoint
 -- It receives the changes from now on.
@@ -121,9 +121,10 @@ update webhook_endpoints set disabled_at = coalesce(disabled_at, now()), disable
 select distinct organisation from webhook_endpoints where disabled_at is null
 
 -- name: mark_webhooks_for_wake
-update webhook_endpoints set wake = true, wake_at = now()
-where organisation = any($1::text[]) and disabled_at is null and not wake
-returning organisation, id
+-- Those of browsers only if the inbox has something that is newer than when it was last read for them.
+update webhook_endpoints e set wake = true, wake_at = now()
+where e.organisation = any($1::text[]) and e.disabled_at is null and not e.wake and (e.format <> 'push' or push_is_due(e.id))
+returning e.organisation, e.id
 
 -- name: webhooks_to_wake
 -- Endpoints whose wake signal was lost: those that are behind the feed, although they have fewer pending deliveries than
@@ -133,6 +134,7 @@ with found as (
     from webhook_endpoints e left join feed_heads h on h.organisation = e.organisation
     where e.disabled_at is null and case
         when e.wake then e.wake_at < now() - interval '5 seconds'
+        when e.format = 'push' then push_is_due(e.id)
         else (e.position < h.position or exists (select from feed_pending p where p.organisation = e.organisation))
              and (select count(*) from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending') < $1
             or exists (
@@ -157,7 +159,8 @@ with expired as (
     delete from webhook_deliveries where id in (
         select d.id from webhook_endpoints e cross join lateral (
             select id from webhook_deliveries
-            where endpoint_id = e.id and status <> 'pending' and created_at < now() - $1::interval
+            where endpoint_id = e.id and status <> 'pending'
+              and created_at < now() - case when e.format = 'push' then greatest($1, interval '2 days') else $1::interval end
             order by created_at limit 1000) d)
 )
 delete from webhook_endpoints e

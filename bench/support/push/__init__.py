@@ -1,0 +1,1 @@
+"""A push service on this machine, and the keys of browsers."""
