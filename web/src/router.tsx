@@ -24,6 +24,7 @@ import { readScheduleSearch, readSchedulesSearch } from "./pages/schedules/searc
 import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
 import { readSettingsSearch } from "./pages/settings/search";
+import { readUsageSearch } from "./pages/usage/search";
 
 type PageModule = Promise<{ default: ComponentType }>;
 
@@ -153,6 +154,7 @@ const editScheduleRoute = createRoute({
 const usageRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/usage",
+  validateSearch: readUsageSearch,
   component: lazyPage(() => import("./pages/usage/page")),
 });
 

@@ -3,19 +3,9 @@ import { apiFetch, readError, request } from "@/api/client";
 import type { Listing } from "@/api/contract";
 import type { Session } from "@/api/session-state";
 import { showToast } from "@/design/components/toast";
+import { saveFile } from "@/design/save-file";
 
 const PAGE = 1000;
-
-function save(name: string, content: Blob): void {
-  const url = URL.createObjectURL(content);
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => {
-    URL.revokeObjectURL(url);
-  }, 10_000);
-}
 
 async function attempt(failure: string, run: () => Promise<void>): Promise<void> {
   try {
@@ -37,7 +27,7 @@ export function exportEvents(session: Session): Promise<void> {
       lines.push(...found.data.map((event) => `${JSON.stringify(event)}\n`));
       page = found.next_page;
     } while (page !== null);
-    save(`${session.id}-events.jsonl`, new Blob(lines, { type: "application/x-ndjson" }));
+    saveFile(`${session.id}-events.jsonl`, new Blob(lines, { type: "application/x-ndjson" }));
   });
 }
 
@@ -61,5 +51,5 @@ async function download(path: string, name: string): Promise<void> {
   if (!response.ok) {
     throw await readError(response);
   }
-  save(name, await response.blob());
+  saveFile(name, await response.blob());
 }

@@ -1,4 +1,6 @@
 // The output of a call as text, and the line of it that says most.
+import { saveFile } from "@/design/save-file";
+
 import { objectField, textField, textOf } from "../log/events";
 import type { ToolCall } from "../log/tool-calls";
 
@@ -18,12 +20,5 @@ export function excerpt(call: ToolCall): string {
 }
 
 export function downloadText(name: string, text: string, type = "text/plain"): void {
-  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => {
-    URL.revokeObjectURL(url);
-  }, 10_000);
+  saveFile(name, new Blob([text], { type: `${type};charset=utf-8` }));
 }
