@@ -1,4 +1,4 @@
-"""Each extra installs from wheels, with its size and time; the client takes under 60 MB, also for macOS and Windows.
+"""Each extra installs with its size and time; the client takes under 60 MB, from wheels, also for macOS and Windows.
 
 The packages come from the configured index, without a cache. A command that needs more names the extra.
 """
@@ -68,7 +68,7 @@ async def _install(scratch: Path, wheel: Path, extra: str) -> _Installed:
     await _run(
         str(scratch / "builder/bin/pip"),
         *("--python", str(folder / "bin/python"), "install", "--quiet", "--no-cache-dir", "--no-compile"),
-        *("--only-binary", ":all:", f"{wheel}[{extra}]" if extra else str(wheel)),
+        *((f"{wheel}[{extra}]",) if extra else ("--only-binary", ":all:", str(wheel))),
     )
     seconds = time.monotonic() - began
     packages = next(folder.glob("lib/python*/site-packages"))
