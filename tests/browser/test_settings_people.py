@@ -51,6 +51,7 @@ async def test_the_palette_opens_every_section_from_any_page(window: DashboardWi
 async def test_sections_by_keyboard_and_back(window: DashboardWindow) -> None:
     page = window.page
     await window.open_page("/settings?section=keys")
+    await expect(page.get_by_role("region", name="API keys")).to_be_visible()
     await page.keyboard.press("]")
     await expect(page).to_have_url(re.compile("section=members$"))
     await page.keyboard.press("[")

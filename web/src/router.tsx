@@ -20,6 +20,7 @@ import { compact, type RawSearch, readText, safeReturnPath } from "./frame/searc
 import { readCompareSearch } from "./pages/compare/search";
 import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
+import { readPolicySearch } from "./pages/policy/search";
 import { readScheduleSearch, readSchedulesSearch } from "./pages/schedules/search";
 import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
@@ -161,6 +162,7 @@ const usageRoute = createRoute({
 const policyRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/policy",
+  validateSearch: readPolicySearch,
   component: lazyPage(() => import("./pages/policy/page")),
 });
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from bench.support.clients import Client
 from bench.support.cluster import Cluster
@@ -42,6 +43,10 @@ def list_pages(ids: Mapping[str, str]) -> dict[str, str]:
         "schedules": "/schedules",
         "usage": "/usage",
         "policy": "/policy",
+        "policy-edit": "/policy?section=edit",
+        "policy-explain": f"/policy?section=explain&call={quote('git push && make test')}",
+        "policy-audit": "/policy?section=audit",
+        "policy-hooks": "/policy?section=hooks",
         "settings": "/settings",
         "health": "/health",
         "design": "/design",

@@ -20,10 +20,18 @@ class Policies:
         return Policy.model_validate(await self._transport.get(_PATH))
 
     async def update(
-        self, *, permissions: Mapping[str, Any] | None = None, approvals: Mapping[str, Any] | None = None
+        self,
+        *,
+        permissions: Mapping[str, Any] | None = None,
+        approvals: Mapping[str, Any] | None = None,
+        replaces: Policy | None = None,
     ) -> Policy:
-        """Replaces `permissions` or `approvals`; one that is None is unchanged. The key needs the right role."""
+        """Replaces `permissions` or `approvals`; one that is None is unchanged. The key needs the right role. With
+        `replaces`, the change is refused (409) if the stored policy is no longer this one.
+        """
         body = drop_none(permissions=permissions, approvals=approvals)
+        if replaces is not None:
+            body["expected_updated_at"] = replaces.wire()["updated_at"]
         return Policy.model_validate(await self._transport.post(_PATH, body))
 
     async def read(self, settings: Mapping[str, Any]) -> ImportedRules:

@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from footplate.domain import audit
 from footplate.domain.audit import AuditFilter
+from footplate.domain.errors import Conflict
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
-from footplate.domain.policy.permissions import Decision, Layer, PermissionOutcome
+from footplate.domain.policy.permissions import Decision, ExpectedPolicy, Layer, PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter, StoredCall
 from footplate.domain.sessions import events
 from footplate.domain.sessions.events import Event
@@ -68,6 +71,25 @@ async def test_a_call_of_a_deleted_session_has_no_input(cell: Cell) -> None:
     (call,) = await _calls(cell, principal)
     assert (call.input, call.name) == (None, "bash")
     assert await cell.reads.rules_by_session(principal, [session_id]) == {}
+
+
+async def test_a_policy_is_replaced_only_if_it_is_the_expected_one(cell: Cell) -> None:
+    principal = new_principal()
+
+    async def write(updated_at: datetime | None) -> datetime | None:
+        async with cell.units.unit(principal, None) as unit:
+            written = await unit.set_policy(principal, {"deny": ["Bash"]}, expected=ExpectedPolicy(updated_at))
+            return written.updated_at
+
+    with pytest.raises(Conflict):
+        await write(datetime.now(UTC))
+    first = await write(None)
+    with pytest.raises(Conflict):
+        await write(None)
+    second = await write(first)
+    with pytest.raises(Conflict):
+        await write(first)
+    assert (await cell.reads.policy(principal)).updated_at == second
 
 
 async def test_the_rules_of_sessions_are_read(cell: Cell) -> None:

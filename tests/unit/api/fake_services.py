@@ -18,7 +18,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience
 from footplate.domain.pagination import Page
 from footplate.domain.policy.approvals import Approval
-from footplate.domain.policy.permissions import Layer, OrganisationPolicy
+from footplate.domain.policy.permissions import ExpectedPolicy, Layer, OrganisationPolicy
 from footplate.domain.policy.policy_replay import CallFilter, SessionRules, StoredCall
 from footplate.domain.ports.api import (
     AcceptedInputs,
@@ -485,9 +485,16 @@ class FakeUnit(
         del self._world.environments[(await self._reads.environment(principal, environment_id)).id]
 
     async def set_policy(
-        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+        self,
+        principal: Principal,
+        permissions: JsonObject | None,
+        approvals: JsonObject | None = None,
+        *,
+        expected: ExpectedPolicy | None = None,
     ) -> OrganisationPolicy:
         old = self._world.policies.get(principal.organisation, OrganisationPolicy({}))
+        if expected is not None and expected.updated_at != old.updated_at:
+            raise Conflict("changed meanwhile", field="expected_updated_at")
         new_permissions = old.permissions if permissions is None else permissions
         terms = old.approvals if approvals is None else approvals
         found = OrganisationPolicy(new_permissions, principal.id, self._world.now(), terms)

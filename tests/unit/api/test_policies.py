@@ -28,6 +28,21 @@ async def test_the_organisations_rules_are_replaced_as_a_whole(http: httpx2.Asyn
     assert fewer["permissions"] == {"deny": ["Bash"], "ask": [], "allow": []}
 
 
+async def test_a_change_of_a_policy_that_another_member_changed_meanwhile_is_refused(http: httpx2.AsyncClient) -> None:
+    async def write(expected: str | None) -> httpx2.Response:
+        return await http.post("/v1/policies", json={"permissions": RULES, "expected_updated_at": expected})
+
+    first = await write(None)
+    assert first.status_code == 200
+    refused = await write(None)
+    assert (refused.status_code, refused.json()["error"]["field"]) == (409, "expected_updated_at")
+    second = await write(first.json()["updated_at"])
+    assert second.status_code == 200
+    assert (await write(first.json()["updated_at"])).status_code == 409
+    assert (await write("soon")).status_code == 400
+    assert (await http.get("/v1/policies")).json() == second.json()
+
+
 async def test_a_rule_that_cannot_be_read_is_refused_with_its_position(http: httpx2.AsyncClient) -> None:
     rules = {"permissions": {"allow": ["Read", "Bash(npm run"]}}
     field, message = await post_refused(http, "/v1/policies", rules)

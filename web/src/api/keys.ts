@@ -19,6 +19,8 @@ export const keys = {
   batches: ["batches"],
   templates: ["session-templates"],
   usage: ["usage"],
+  policy: ["policy"],
+  audit: ["audit"],
 } as const satisfies Record<string, QueryKey | ((id: string) => QueryKey)>;
 
 export interface FeedChange {

@@ -9,6 +9,7 @@ import { openFeed } from "../api/feed";
 import { signOut } from "../api/queries/me";
 import { copyText } from "../design/components/copy";
 import { showToast } from "../design/components/toast";
+import { POLICY_SECTIONS } from "../pages/policy/search";
 import { SETTINGS_SECTIONS } from "../pages/settings/search";
 import { BottomBar } from "./bottom-bar";
 import { NAVIGATION } from "./navigation";
@@ -45,6 +46,12 @@ export function Frame() {
       SETTINGS_SECTIONS.map((section) => [
         `settings.${section}`,
         () => void navigate({ to: "/settings", search: { section } }),
+      ]),
+    ),
+    ...Object.fromEntries(
+      POLICY_SECTIONS.map((section) => [
+        `policy.${section}`,
+        () => void navigate({ to: "/policy", search: { section } }),
       ]),
     ),
     "global.palette": () => {

@@ -55,7 +55,9 @@ async def retrieve_policy(request: Request, principal: Caller) -> Response:
     "", response_model=policy_response_models.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate)
 )
 async def update_policy(request: Request, principal: Caller) -> Response:
-    """Updates the rules. They apply to every call within a second, including calls of running turns."""
+    """Updates the rules. They apply to every call within a second, including calls of running turns. Send
+    `expected_updated_at` so that you do not overwrite a change of another member.
+    """
     body, raw = await read_body(request, PolicyUpdate)
     check_policy_writer(principal, "the organisation")
     permissions.check_hosts(body.permissions, get_services(request).hook_access)
@@ -63,7 +65,7 @@ async def update_policy(request: Request, principal: Caller) -> Response:
     async def work(unit: UnitOfWork) -> ChangeResult:
         rules = None if body.permissions is None else permissions.dump_permissions(body.permissions)
         return permissions.serialize_policy(
-            await unit.set_policy(principal, rules, permissions.dump_terms(body.approvals))
+            await unit.set_policy(principal, rules, permissions.dump_terms(body.approvals), expected=body.expected)
         ), None
 
     return await execute_change(request, principal, raw, work)

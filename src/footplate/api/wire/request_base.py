@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    Strict,
+    StringConstraints,
+)
 from pydantic_core import PydanticCustomError
 
 from footplate.domain.errors import InvalidRequest
@@ -64,6 +73,12 @@ def _to_utc(value: datetime) -> datetime:
         raise ValueError("must be a time between the years 1 and 9999 in UTC") from error
 
 
+def _require_time_text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("must be a time in RFC 3339 format, such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
+    return value
+
+
 def _refuse_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("must not contain a NUL character")
@@ -82,6 +97,8 @@ Context = Annotated[
     Field(description="Passed as JSON to every command of the turn, in the variable FOOTPLATE_CONTEXT."),
 ]
 UtcTime = Annotated[datetime, AfterValidator(_to_utc)]
+JsonTime = Annotated[UtcTime, Strict(False), BeforeValidator(_require_time_text)]
+"""A time, sent as a JSON string. Strict validation would otherwise reject the string."""
 Text = Annotated[str, AfterValidator(_refuse_nul)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_refuse_nul)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_refuse_nul)]

@@ -130,6 +130,14 @@ class OrganisationPolicy:
     """Its requirements for approval decisions: see `ApprovalPolicy`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedPolicy:
+    """The policy that a change replaces. The change is refused if the stored one is another."""
+
+    updated_at: datetime | None
+    """None: it was never written."""
+
+
 class PolicyReads(Protocol):
     async def policy(self, principal: Principal) -> OrganisationPolicy: ...
 
@@ -138,6 +146,13 @@ class PolicyUnit(Protocol):
     """The part of the API's unit of work that writes policies."""
 
     async def set_policy(
-        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+        self,
+        principal: Principal,
+        permissions: JsonObject | None,
+        approvals: JsonObject | None = None,
+        *,
+        expected: ExpectedPolicy | None = None,
     ) -> OrganisationPolicy:
-        """Replace the policy. Arguments that are None stay unchanged."""
+        """Replace the policy. Permissions and approvals that are None stay unchanged. Raise `Conflict` if the stored
+        policy is not the expected one.
+        """

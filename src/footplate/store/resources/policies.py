@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 
 from footplate.domain import audit
-from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
-from footplate.domain.policy.permissions import Layer, OrganisationPolicy, PolicyUnit
+from footplate.domain.policy.permissions import ExpectedPolicy, Layer, OrganisationPolicy, PolicyUnit
 from footplate.domain.projects.location_permission_rules import path_location
 from footplate.domain.projects.project import resolve_projects_root
 from footplate.store.database import SQL, Connection, Database
@@ -59,12 +59,28 @@ class PolicyUnitOfWork(PolicyUnit):
     _connection: Connection
 
     async def set_policy(
-        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+        self,
+        principal: Principal,
+        permissions: JsonObject | None,
+        approvals: JsonObject | None = None,
+        *,
+        expected: ExpectedPolicy | None = None,
     ) -> OrganisationPolicy:
         row = await self._connection.fetchrow(
-            SQL["set_policy"], principal.organisation, permissions, approvals, principal.id
+            SQL["set_policy"],
+            principal.organisation,
+            permissions,
+            approvals,
+            principal.id,
+            expected is not None,
+            None if expected is None else expected.updated_at,
         )
-        assert row is not None
+        if row is None:
+            raise Conflict(
+                "The organisation's policy was changed after you read it.",
+                help_text="Retrieve the policy, apply your change to it, and send its updated_at.",
+                field="expected_updated_at",
+            )
         entry = audit.build_policy_entry(row["permissions"], row["approvals"])
         await trail.add_entry(self._connection, principal.organisation, entry, principal=principal.id)
         return load_policy(row)

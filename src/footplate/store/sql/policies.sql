@@ -4,11 +4,14 @@
 select * from policies where organisation = $1
 
 -- name: set_policy
--- Null parameters leave their column unchanged.
+-- Null parameters leave their column unchanged. If the fifth parameter is true, a row is written only if the stored one was
+-- written at the time of the sixth; null: if there is none.
 insert into policies (organisation, permissions, approvals, principal)
-values ($1, coalesce($2::jsonb, '{}'), coalesce($3::jsonb, '{}'), $4)
+select $1, coalesce($2::jsonb, '{}'), coalesce($3::jsonb, '{}'), $4
+where not $5::boolean or $6::timestamptz is null or exists (select from policies where organisation = $1)
 on conflict (organisation) do update
 set permissions = coalesce($2::jsonb, policies.permissions), approvals = coalesce($3::jsonb, policies.approvals), principal = $4, updated_at = now()
+where not $5::boolean or policies.updated_at is not distinct from $6::timestamptz
 returning *
 
 -- name: rules

@@ -3,9 +3,9 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ComponentType, lazy, Suspense } from "react";
 
 import { useActions } from "@/actions/use-actions";
-import { Select } from "@/design/components/select";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { usePageTitle } from "@/frame/page-title";
+import { Sections } from "@/frame/sections";
 
 import { SECTION_TITLES, SETTINGS_SECTIONS, type SettingsSection } from "./search";
 
@@ -45,36 +45,15 @@ export default function SettingsPage() {
 
   const Content = SECTIONS[section];
   return (
-    <div className="flex min-h-0 flex-1 max-md:flex-col">
-      <nav aria-label="Sections" className="w-48 shrink-0 overflow-y-auto border-r p-2 max-md:hidden">
-        {SETTINGS_SECTIONS.map((one) => (
-          <Link
-            key={one}
-            to="/settings"
-            search={{ section: one }}
-            aria-current={one === section ? "page" : undefined}
-            className="flex h-8 items-center rounded-md px-2 text-muted transition-colors hover:bg-hover hover:text-text aria-[current]:bg-selected aria-[current]:font-medium aria-[current]:text-text"
-          >
-            {SECTION_TITLES[one]}
-          </Link>
-        ))}
-      </nav>
-      <div className="border-b px-4 py-2 md:hidden">
-        <Select
-          label="Section"
-          className="w-full"
-          options={SETTINGS_SECTIONS.map((one) => ({ value: one, label: SECTION_TITLES[one] }))}
-          value={section}
-          onChange={(next) => {
-            show(next ?? undefined);
-          }}
-        />
-      </div>
-      <section aria-label={SECTION_TITLES[section]} className="flex min-h-0 min-w-0 flex-1 flex-col overflow-y-auto">
-        <Suspense fallback={<SkeletonRows />}>
-          <Content key={section} />
-        </Suspense>
-      </section>
-    </div>
+    <Sections
+      titles={SECTION_TITLES}
+      current={section}
+      onShow={show}
+      link={(one, props) => <Link key={one} to="/settings" search={{ section: one }} {...props} />}
+    >
+      <Suspense fallback={<SkeletonRows />}>
+        <Content key={section} />
+      </Suspense>
+    </Sections>
   );
 }

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from footplate.api.wire.policy.hooks import Hooks, import_hooks, refuse_http_hooks
 from footplate.api.wire.policy.hooks import check_hosts as check_hook_hosts
-from footplate.api.wire.request_base import Body, Text, timestamp
+from footplate.api.wire.request_base import Body, JsonTime, Text, timestamp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.hooks import HookAccess
-from footplate.domain.policy.permissions import Layer, OrganisationPolicy, PermissionOutcome
+from footplate.domain.policy.permissions import ExpectedPolicy, Layer, OrganisationPolicy, PermissionOutcome
 from footplate.gate.errors import InvalidRule
 from footplate.gate.rules.claude_settings import ImportedRules
 from footplate.gate.rules.rule_parser import parse_rule
@@ -88,6 +88,17 @@ class PolicyUpdate(Body):
 
     permissions: Permissions | None = None
     approvals: ApprovalTerms | None = None
+    expected_updated_at: Annotated[
+        JsonTime | None,
+        Field(
+            description="The `updated_at` of the policy that you read; null if it was never written. If the policy was "
+            "changed meanwhile, the request is refused with 409. Omitted: the policy is replaced without a check."
+        ),
+    ] = None
+
+    @property
+    def expected(self) -> ExpectedPolicy | None:
+        return ExpectedPolicy(self.expected_updated_at) if "expected_updated_at" in self.model_fields_set else None
 
 
 class SettingsImport(Body):

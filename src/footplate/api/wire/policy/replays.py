@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import Field
 
 from footplate.api.wire.policy.permissions import Permissions
-from footplate.api.wire.request_base import Body, Id, Text, UtcTime, timestamp
+from footplate.api.wire.request_base import Body, Id, JsonTime, Text, timestamp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.policy.permissions import PermissionOutcome
 from footplate.domain.policy.policy_replay import CallFilter, StoredCall
@@ -16,16 +16,6 @@ from footplate.gate.policy_replay import ReplayResult
 MAX_CALLS: Final = 2000
 _MAX_SUMMARY_CHARS: Final = 500
 _SUMMARY_FIELDS: Final = ("command", "file_path", "path", "url")
-
-
-def _require_string(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("must be a time in RFC 3339 format, such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
-    return value
-
-
-JsonTime = Annotated[UtcTime, Strict(False), BeforeValidator(_require_string)]
-"""A time, sent as a JSON string. Strict validation would otherwise reject the string."""
 
 
 class ReplayRequest(Body):

@@ -35,9 +35,13 @@ def update_policy(
 
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Policy, list[str]]:
         rules, notes = ({}, []) if settings is None else await rule_files.import_rules(client, settings)
-        approvals = {**(await client.policies.retrieve()).approvals, **approval_settings} if approval_settings else None
+        current = await client.policies.retrieve() if approval_settings else None
+        approvals = None if current is None else {**current.approvals, **approval_settings}
         keeps_rules = settings is None and not none
-        return await client.policies.update(permissions=None if keeps_rules else rules, approvals=approvals), notes
+        updated = await client.policies.update(
+            permissions=None if keeps_rules else rules, approvals=approvals, replaces=current
+        )
+        return updated, notes
 
     written, notes = run_with_client(work, profile=profile, as_json=as_json)
     if as_json:

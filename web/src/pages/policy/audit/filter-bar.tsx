@@ -1,0 +1,144 @@
+// Filters of the audit trail: what, with which outcome, who, which tool and session, and when.
+import { useState } from "react";
+
+import { Input } from "@/design/components/input";
+import { Select } from "@/design/components/select";
+
+import type { PolicySearch } from "../search";
+import { AUDIT_OUTCOMES, KIND_TITLES, KINDS, OUTCOME_TITLES } from "./describe";
+
+type Change = {
+  [K in "kind" | "outcome" | "member" | "tool" | "session" | "from" | "until"]?: PolicySearch[K] | undefined;
+};
+
+interface Props {
+  search: PolicySearch;
+  onChange: (change: Change) => void;
+}
+
+const KIND_OPTIONS = KINDS.map((value) => ({ value, label: KIND_TITLES[value] }));
+const OUTCOME_OPTIONS = AUDIT_OUTCOMES.map((value) => ({ value, label: OUTCOME_TITLES[value] }));
+
+export function AuditFilterBar({ search, onChange }: Props) {
+  return (
+    <div role="group" aria-label="Filters" className="flex min-w-0 flex-wrap items-center gap-2">
+      <Select
+        label="Kind"
+        options={KIND_OPTIONS}
+        value={search.kind ?? null}
+        clearLabel="All kinds"
+        onChange={(kind) => {
+          onChange({ kind: kind ?? undefined });
+        }}
+      />
+      <Select
+        label="Outcome"
+        options={OUTCOME_OPTIONS}
+        value={search.outcome ?? null}
+        clearLabel="All outcomes"
+        onChange={(outcome) => {
+          onChange({ outcome: outcome ?? undefined });
+        }}
+      />
+      <TextFilter
+        label="Member"
+        placeholder="Name or ID of a member"
+        value={search.member}
+        onCommit={(member) => {
+          onChange({ member });
+        }}
+      />
+      <TextFilter
+        label="Tool"
+        placeholder="Tool, such as bash"
+        value={search.tool}
+        onCommit={(tool) => {
+          onChange({ tool });
+        }}
+      />
+      <TextFilter
+        label="Session"
+        placeholder="ID of a session"
+        value={search.session}
+        onCommit={(session) => {
+          onChange({ session });
+        }}
+      />
+      <Day
+        label="From"
+        value={search.from}
+        onChange={(from) => {
+          onChange({ from });
+        }}
+      />
+      <Day
+        label="Until"
+        value={search.until}
+        onChange={(until) => {
+          onChange({ until });
+        }}
+      />
+    </div>
+  );
+}
+
+interface TextFilterProps {
+  label: string;
+  placeholder: string;
+  value: string | undefined;
+  onCommit: (text: string | undefined) => void;
+}
+
+/** The server matches the whole text, so it takes effect with Enter, or when the field is left. */
+function TextFilter({ value = "", ...props }: TextFilterProps) {
+  return <TextField key={value} value={value} {...props} />;
+}
+
+function TextField({ label, placeholder, value, onCommit }: TextFilterProps & { value: string }) {
+  const [text, setText] = useState(value);
+  function commit(): void {
+    if (text.trim() !== value) {
+      onCommit(text.trim() === "" ? undefined : text.trim());
+    }
+  }
+  return (
+    <Input
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      className="w-44 max-md:w-full"
+      value={text}
+      onValueChange={setText}
+      onBlur={commit}
+      onKeyDown={(event) => {
+        if (event.key === "Enter") {
+          commit();
+        }
+      }}
+    />
+  );
+}
+
+function Day({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: string | undefined;
+  onChange: (day: string | undefined) => void;
+}) {
+  return (
+    <label className="flex items-center gap-1.5 text-sm text-muted">
+      {label}
+      <Input
+        type="date"
+        className="w-36"
+        value={value ?? ""}
+        onValueChange={(day) => {
+          onChange(day === "" ? undefined : day);
+        }}
+      />
+    </label>
+  );
+}
