@@ -18,6 +18,7 @@ import { Frame } from "./frame/frame";
 import { PageError, PageNotFound, PagePending } from "./frame/page-states";
 import { compact, type RawSearch, readText, safeReturnPath } from "./frame/search";
 import { readCompareSearch } from "./pages/compare/search";
+import { readHealthSearch } from "./pages/health/search";
 import { readInboxSearch } from "./pages/inbox/search";
 import { readNewSessionSearch } from "./pages/new-session/search";
 import { readPolicySearch } from "./pages/policy/search";
@@ -176,6 +177,7 @@ const settingsRoute = createRoute({
 const healthRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: "/health",
+  validateSearch: readHealthSearch,
   component: lazyPage(() => import("./pages/health/page")),
 });
 

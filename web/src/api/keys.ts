@@ -21,6 +21,7 @@ export const keys = {
   usage: ["usage"],
   policy: ["policy"],
   audit: ["audit"],
+  health: ["health"],
 } as const satisfies Record<string, QueryKey | ((id: string) => QueryKey)>;
 
 export interface FeedChange {
