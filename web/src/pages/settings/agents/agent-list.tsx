@@ -97,7 +97,6 @@ function Cells({ agent }: { agent: Agent }) {
       </span>
       <span className="text-muted tabular-nums">
         <SessionCount agentId={agent.id} />
-        <span className="md:hidden"> sessions</span>
       </span>
       {agent.archived_at === null ? (
         <Time value={agent.updated_at} className="truncate text-muted" />
@@ -110,5 +109,12 @@ function Cells({ agent }: { agent: Agent }) {
 
 function SessionCount({ agentId }: { agentId: string }) {
   const { data } = useQuery(sessionCountsQuery({ agent_id: agentId }));
-  return data === undefined ? <Skeleton className="inline-block h-3 w-6" /> : <>{data.total.toLocaleString()}</>;
+  return data === undefined ? (
+    <Skeleton className="inline-block h-3 w-6" />
+  ) : (
+    <>
+      {data.total.toLocaleString()}
+      <span className="md:hidden"> {data.total === 1 ? "session" : "sessions"}</span>
+    </>
+  );
 }

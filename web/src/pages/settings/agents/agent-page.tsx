@@ -121,7 +121,7 @@ function Content({ agent, address }: { agent: Agent; address: SectionAddress }) 
         {agent.system === null ? (
           <p className="text-muted">It has none.</p>
         ) : (
-          <CodeBlock label="System prompt" className="whitespace-pre-wrap">
+          <CodeBlock label="Text of the system prompt" className="whitespace-pre-wrap">
             {agent.system}
           </CodeBlock>
         )}
@@ -132,7 +132,7 @@ function Content({ agent, address }: { agent: Agent; address: SectionAddress }) 
       />
       {Object.keys(further).length > 0 && (
         <Section title="Further fields">
-          <CodeBlock label="Further fields">{JSON.stringify(further, null, 2)}</CodeBlock>
+          <CodeBlock label="Further fields as JSON">{JSON.stringify(further, null, 2)}</CodeBlock>
         </Section>
       )}
       <Versions agent={agent} address={address} onCompare={hasVersions ? compare : undefined} />

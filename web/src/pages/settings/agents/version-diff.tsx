@@ -44,6 +44,8 @@ export default function VersionDiff({ before, after, name }: { before: string; a
       overflow: "wrap" as const,
       lineDiffType: "word" as const,
       disableFileHeader: true,
+      disableLineNumbers: true,
+      expandUnchanged: true,
       preferredHighlighter: "shiki-js" as const,
       unsafeCSS: DIFF_CSS,
       layout: { paddingTop: 0, paddingBottom: 8, gap: 0 },

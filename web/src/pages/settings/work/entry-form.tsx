@@ -63,6 +63,7 @@ export function EntryForm<V extends FieldValues, T>(props: EntryFormProps<V, T>)
           submit();
         }}
       >
+        <h2 className="-mb-2 text-lg font-semibold">{isNew ? `New ${noun}` : `Edit the ${noun}`}</h2>
         {children}
         {failure !== null && <ErrorPanel title={`The ${noun} was not saved`} error={failure} />}
         {failure === null && Object.keys(errors).length > 0 && (

@@ -105,7 +105,7 @@ export function EntryList<T extends Entry>(props: EntryListProps<T>) {
             className={cn(
               "grid items-center gap-x-3 px-4",
               columns,
-              "h-8 shrink-0 border-b text-xs text-muted max-md:hidden",
+              "h-8 shrink-0 border-b border-l-2 border-l-transparent text-xs text-muted max-md:hidden",
             )}
           >
             {headings.map((heading) => (

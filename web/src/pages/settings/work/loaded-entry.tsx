@@ -64,10 +64,10 @@ export function EntryHeader({ title, backLabel, onBack, state, children }: Entry
       >
         <ArrowLeft />
       </Button>
-      <h2 className="max-w-full min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">
+      <h2 className="max-w-full min-w-0 text-lg font-semibold [overflow-wrap:anywhere] max-md:flex-1">
         <SafeText limit={300}>{title}</SafeText>
       </h2>
-      <span className="flex-1">{state}</span>
+      <span className="max-md:basis-full max-md:empty:hidden md:flex-1">{state}</span>
       {children !== undefined && <div className="flex gap-2 max-md:w-full">{children}</div>}
     </header>
   );

@@ -21,7 +21,7 @@ export function RuleList({ permissions, none }: Props) {
       {rules.length === 0 ? (
         <p className="text-muted">{none}</p>
       ) : (
-        <CodeBlock label="Rules">{rules.join("\n")}</CodeBlock>
+        <CodeBlock label="List of rules">{rules.join("\n")}</CodeBlock>
       )}
       {hooks !== undefined && hooks !== null && (
         <CodeBlock label="Hooks">{JSON.stringify({ hooks }, null, 2)}</CodeBlock>

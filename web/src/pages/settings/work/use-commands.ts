@@ -10,6 +10,8 @@ interface Command<T> {
   /** The title of the message if it fails, such as "“ci” was not archived". */
   failure: string;
   done: (result: T) => void;
+  /** The id of the entry that it deletes: what is known about it is not read again. */
+  removedId?: string;
 }
 
 export interface Commands {
@@ -27,11 +29,14 @@ export function useCommands(key: QueryKey): Commands {
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [isBusy, setBusy] = useState(false);
 
-  async function perform<T>({ send, failure, done }: Command<T>): Promise<void> {
+  async function perform<T>({ send, failure, done, removedId }: Command<T>): Promise<void> {
     setBusy(true);
     try {
       done(await send());
-      await queries.invalidateQueries({ queryKey: key });
+      await queries.invalidateQueries({
+        queryKey: key,
+        predicate: ({ queryKey }) => removedId === undefined || !JSON.stringify(queryKey).includes(removedId),
+      });
     } catch (error) {
       showToast({ title: failure, description: error instanceof Error ? error.message : "", tone: "failed" });
     } finally {
