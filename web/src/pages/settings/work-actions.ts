@@ -69,4 +69,26 @@ export const settingsWorkActions = defineActions([
     keywords: ["replay", "repeat"],
   },
   { id: "settings.webhook-failed", title: "Show only failed deliveries", scope: "settings", keywords: ["error"] },
+  {
+    id: "settings.project-new",
+    title: "New project",
+    scope: "settings",
+    shortcut: "c",
+    keywords: ["create", "repository"],
+  },
+  { id: "settings.project-edit", title: "Edit the project", scope: "settings", shortcut: "e", keywords: ["change"] },
+  {
+    id: "settings.project-session",
+    title: "Start a session in the project",
+    scope: "settings",
+    shortcut: "s",
+    keywords: ["new"],
+  },
+  {
+    id: "settings.project-archive",
+    title: "Archive the project",
+    scope: "settings",
+    shortcut: "shift+d",
+    keywords: ["delete", "remove"],
+  },
 ]);

@@ -1,10 +1,18 @@
-// Projects: repositories that sessions work on.
-import { EmptyState } from "@/design/components/empty-state";
+// Projects: the repositories that sessions work on.
+import { useSection } from "../work/use-section";
+import { ProjectEditor } from "./project-editor";
+import { ProjectList } from "./project-list";
+import { ProjectPage } from "./project-page";
 
 export default function ProjectsSection() {
-  return (
-    <EmptyState title="A project is a repository that sessions work on" command="footplate projects ls">
-      This section is not in the dashboard yet. The command line and the API offer everything.
-    </EmptyState>
+  const address = useSection("projects");
+  const { item, edit } = address.search;
+  if (item === undefined) {
+    return <ProjectList address={address} />;
+  }
+  return edit === true || item === "new" ? (
+    <ProjectEditor key={item} projectId={item} address={address} />
+  ) : (
+    <ProjectPage key={item} projectId={item} address={address} />
   );
 }
