@@ -91,4 +91,19 @@ export const settingsWorkActions = defineActions([
     shortcut: "shift+d",
     keywords: ["delete", "remove"],
   },
+  { id: "settings.environment-new", title: "New environment", scope: "settings", shortcut: "c", keywords: ["create"] },
+  {
+    id: "settings.environment-edit",
+    title: "Edit the environment",
+    scope: "settings",
+    shortcut: "e",
+    keywords: ["change"],
+  },
+  {
+    id: "settings.environment-delete",
+    title: "Delete the environment",
+    scope: "settings",
+    shortcut: "shift+d",
+    keywords: ["remove"],
+  },
 ]);

@@ -1,10 +1,18 @@
-// Environments: where the commands of agents run.
-import { EmptyState } from "@/design/components/empty-state";
+// Environments: where the commands of sessions run, and what they reach.
+import { useSection } from "../work/use-section";
+import { EnvironmentEditor } from "./environment-editor";
+import { EnvironmentList } from "./environment-list";
+import { EnvironmentPage } from "./environment-page";
 
 export default function EnvironmentsSection() {
-  return (
-    <EmptyState title="An environment is where the commands of agents run" command="footplate environments ls">
-      This section is not in the dashboard yet. The command line and the API offer everything.
-    </EmptyState>
+  const address = useSection("environments");
+  const { item, edit } = address.search;
+  if (item === undefined) {
+    return <EnvironmentList address={address} />;
+  }
+  return edit === true || item === "new" ? (
+    <EnvironmentEditor key={item} environmentId={item} address={address} />
+  ) : (
+    <EnvironmentPage key={item} environmentId={item} address={address} />
   );
 }

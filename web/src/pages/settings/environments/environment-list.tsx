@@ -1,0 +1,117 @@
+// All environments, each with its backend, image and network.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Archive } from "lucide-react";
+
+import { useActions } from "@/actions/use-actions";
+import { type Environment, environmentListQuery } from "@/api/queries/environments";
+import { meQuery } from "@/api/queries/me";
+import { Button } from "@/design/components/button";
+import { EmptyState } from "@/design/components/empty-state";
+import { Mark } from "@/design/components/mark";
+import { Time } from "@/design/components/time";
+import { SafeText } from "@/design/text/text";
+import { ConfirmDialog } from "@/pages/session/confirm-dialog";
+
+import { EntryList } from "../work/entry-list";
+import { NEW, type SectionAddress } from "../work/use-section";
+import { describeNetwork, readConfig } from "./model";
+import { useEnvironmentCommands } from "./use-environment-commands";
+
+const COLUMNS = "grid-cols-[minmax(0,3fr)_112px_minmax(0,3fr)_minmax(0,3fr)_96px]";
+
+export function EnvironmentList({ address }: { address: SectionAddress }) {
+  const { search, open } = address;
+  const { data: me } = useQuery(meQuery);
+  const canOperate = me?.permissions.includes("operate") ?? false;
+  const list = useInfiniteQuery(environmentListQuery(search.all === true));
+  const selected = list.data?.pages.flatMap((page) => page.data).find((one) => one.id === search.selected);
+  const commands = useEnvironmentCommands();
+  useActions(
+    canOperate && selected !== undefined
+      ? {
+          ...(selected.archived_at === null
+            ? {
+                "settings.environment-edit": () => {
+                  open({ item: selected.id, edit: true });
+                },
+              }
+            : {}),
+          "settings.environment-delete": () => {
+            commands.remove(selected, () => undefined);
+          },
+        }
+      : {},
+  );
+  return (
+    <>
+      <EntryList<Environment>
+        section="environments"
+        address={address}
+        noun="environments"
+        list={list}
+        columns={COLUMNS}
+        headings={["Environment", "Backend", "Image", "Network", "Changed"]}
+        nameOf={(environment) => environment.name}
+        renderCells={(environment) => <Cells environment={environment} />}
+        creation={canOperate ? { action: "settings.environment-new", label: "New environment" } : undefined}
+        note={
+          me === undefined || canOperate ? undefined : "You can only look: changes need the role operator or member."
+        }
+        hasArchive
+        empty={
+          <EmptyState
+            title="An environment says where commands run and what they reach"
+            command="footplate environments create default"
+            {...(canOperate
+              ? {
+                  action: (
+                    <Button
+                      variant="primary"
+                      className="max-md:h-11"
+                      onClick={() => {
+                        open({ item: NEW });
+                      }}
+                    >
+                      Create an environment
+                    </Button>
+                  ),
+                }
+              : {})}
+          >
+            It can narrow what the operator allows, and never widen it.
+          </EmptyState>
+        }
+      />
+      {commands.confirmation !== null && (
+        <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
+      )}
+    </>
+  );
+}
+
+function Cells({ environment }: { environment: Environment }) {
+  const config = readConfig(environment);
+  return (
+    <>
+      <span className={config.backend === "" ? "text-muted" : undefined}>
+        {config.backend === "" ? "default" : config.backend}
+      </span>
+      <span className="truncate text-muted" title={config.image}>
+        {config.image === "" ? (
+          <span className="max-md:hidden">–</span>
+        ) : (
+          <SafeText limit={300}>{config.image}</SafeText>
+        )}
+      </span>
+      <span className="truncate" title={config.hosts.join("\n")}>
+        <span className="text-muted md:hidden">Network: </span>
+        {describeNetwork(config)}
+      </span>
+      {environment.archived_at === null ? (
+        <Time value={environment.updated_at} className="truncate text-muted" />
+      ) : (
+        <Mark icon={Archive} text="archived" />
+      )}
+    </>
+  );
+}
