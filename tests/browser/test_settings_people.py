@@ -1,10 +1,10 @@
-"""Settings: its sections, API keys, members, teams and limits."""
+"""Settings: its sections, by keyboard, palette and on a phone."""
 
 import re
 
 import pytest
 from bench.support.browser.dashboard_window import PHONE, DashboardWindow, Workplace
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 SECTIONS = {
     "agents": "Agents",
@@ -16,14 +16,6 @@ SECTIONS = {
     "teams": "Teams",
     "limits": "Limits",
 }
-
-
-async def _run(page: Page, action: str) -> None:
-    """Runs an action by the palette."""
-    await page.keyboard.press("Control+k")
-    await page.get_by_placeholder("Search actions and sessions").fill(action)
-    await expect(page.get_by_role("option", name=action, selected=True)).to_be_visible()
-    await page.keyboard.press("Enter")
 
 
 @pytest.mark.action(
@@ -39,7 +31,7 @@ async def _run(page: Page, action: str) -> None:
 async def test_the_palette_opens_every_section_from_any_page(window: DashboardWindow) -> None:
     page = window.page
     for section, title in SECTIONS.items():
-        await _run(page, f"Settings: {title}")
+        await window.run_action(f"Settings: {title}")
         await expect(page).to_have_url(re.compile(f"/settings\\?section={section}$"))
         await expect(page.get_by_role("region", name=title)).to_be_visible()
         await expect(page.get_by_role("navigation", name="Sections").get_by_role("link", name=title)).to_have_attribute(

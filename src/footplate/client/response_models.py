@@ -140,6 +140,8 @@ class Principal(ResponseModel):
     teams: list[TeamReference]
     project_ids: list[str] | None = None
     """The projects that the key is restricted to. None: all."""
+    api_key_id: str | None = None
+    """The API key of the request."""
     expires_at: datetime | None = None
 
 

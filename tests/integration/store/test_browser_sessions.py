@@ -79,6 +79,8 @@ async def test_a_session_acts_for_the_owner_of_the_key(cell: Cell) -> None:
     profile = await ann.sessions.load_profile(principal, secret)
     (listed,) = await ann.sessions.list_sessions(principal)
     assert (listed.id, listed.address, listed.user_agent) == (profile.session_id, "10.1.2.3", "Browser 1")
+    by_key = await ann.sessions.load_profile(principal, ann.api_key)
+    assert (profile.key_id, by_key.key_id, by_key.session_id) == (ann.key_id, ann.key_id, None)
     async with cell.database.connection() as connection:
         stored = await connection.fetchval("select browser_sessions::text from browser_sessions")
     assert secret not in stored

@@ -81,7 +81,7 @@ class FakeBrowserSessions:
             email=None,
             teams=[],
             expires_at=None if session is None else session.expires_at,
-            key_id="key_x" if session is None else None,
+            key_id="key_x",
             method=None if session is None else session.method,
             session_id=None if session is None else session.id,
         )

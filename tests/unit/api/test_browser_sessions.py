@@ -34,6 +34,7 @@ async def test_the_cookie_authenticates_like_the_key(api: Api, browser: httpx2.A
     me = (await browser.get("/v1/me")).json()
     assert me == response.json()
     assert (me["type"], me["id"], me["role"], me["organisation_id"]) == ("principal", "key_a", "admin", "org_a")
+    assert me["api_key_id"] == "key_x"
     changed = await browser.post("/v1/teams", json={"name": "t"}, headers={**OWN, "x-footplate-csrf": me["csrf_token"]})
     assert changed.status_code == 200
     async with make_client(api.app) as program:

@@ -17,5 +17,6 @@ import "../pages/session/steps/actions";
 import "../pages/session/terminal/actions";
 import "../pages/sessions/actions";
 import "../pages/settings/actions";
+import "../pages/settings/people-actions";
 import "../pages/settings/work-actions";
 import "../pages/usage/actions";

@@ -22,6 +22,10 @@ export const keys = {
   policy: ["policy"],
   audit: ["audit"],
   health: ["health"],
+  apiKeys: ["api-keys"],
+  members: ["members"],
+  teams: ["teams"],
+  limits: ["limits"],
 } as const satisfies Record<string, QueryKey | ((id: string) => QueryKey)>;
 
 export interface FeedChange {

@@ -63,6 +63,9 @@ class PrincipalResponse(ResponseModel):
     organisation_id: str
     teams: list[TeamReference]
     project_ids: Annotated[list[str] | None, Field(description="The projects that the API key is restricted to.")]
+    api_key_id: Annotated[
+        str | None, Field(description="The API key of the request, or the one that started its browser session.")
+    ]
     session_id: Annotated[str | None, Field(description="The browser session of the request.")]
     csrf_token: Annotated[
         str | None, Field(description="Changes by this browser session need it in the header `x-footplate-csrf`.")
@@ -123,6 +126,7 @@ def serialize_principal(principal: Principal, profile: CallerProfile, secret: st
         "organisation_id": principal.organisation,
         "teams": [{"id": team_id, "name": name} for team_id, name in profile.teams],
         "project_ids": None if principal.project_ids is None else [*sorted(principal.project_ids)],
+        "api_key_id": profile.key_id,
         "session_id": profile.session_id,
         "csrf_token": None if profile.session_id is None else csrf_token(secret),
         "expires_at": optional_timestamp(profile.expires_at),

@@ -87,7 +87,7 @@ class CallerProfile:
     expires_at: datetime | None
     """When the API key or the browser session ends."""
     key_id: str | None
-    """The API key of the request. None: it was authenticated by a browser session."""
+    """The API key of the request, or the one that started its browser session. None: an identity provider did."""
     method: SignInMethod | None
     """How the browser session was started."""
     session_id: str | None

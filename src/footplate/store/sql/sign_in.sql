@@ -66,11 +66,11 @@ update browser_sessions set ended_at = now() where secret_hash = $1 and ended_at
 returning id, organisation, principal
 
 -- name: credential
--- Until when an API key or a browser session is valid, and the session's id.
-select s.id, s.method, least(s.expires_at, s.last_used_at + $2::interval, k.expires_at) as valid_until
+-- Until when an API key or a browser session is valid, the session's id, and the key that started the session.
+select s.id, s.method, s.api_key as key_id, least(s.expires_at, s.last_used_at + $2::interval, k.expires_at) as valid_until
 from browser_sessions s left join api_keys k on k.id = s.api_key where s.secret_hash = $1
 union all
-select k.id, 'key', k.expires_at from api_keys k where k.secret_hash = $1
+select k.id, 'key', k.id, k.expires_at from api_keys k where k.secret_hash = $1
 
 -- name: principal_profile
 select p.kind, (select max(i.email) from external_identities i where i.principal = p.id) as email,

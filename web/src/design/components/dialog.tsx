@@ -4,6 +4,7 @@ import { X } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { cn } from "../classes";
+import { SafeText } from "../text/text";
 import { Button } from "./button";
 import { BACKDROP, POPUP } from "./popup";
 
@@ -34,7 +35,9 @@ export function DialogContent({ title, description, className, children, footer 
       >
         <header className="flex items-start gap-2 px-4 pt-4 pb-2">
           <div className="min-w-0 flex-1">
-            <Base.Title className="text-lg font-semibold">{title}</Base.Title>
+            <Base.Title className="text-lg font-semibold break-words">
+              <SafeText>{title}</SafeText>
+            </Base.Title>
             {description !== undefined && <Base.Description className="text-muted">{description}</Base.Description>}
           </div>
           <Base.Close render={<Button variant="quiet" size="icon" aria-label="Close" className="-mt-1 -mr-1" />}>

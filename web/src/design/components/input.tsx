@@ -4,7 +4,7 @@ import type { ComponentProps } from "react";
 
 import { cn } from "../classes";
 
-const FIELD =
+export const FIELD =
   "w-full rounded-md border border-line-strong bg-canvas px-2 text-base text-text transition-colors hover:border-faint disabled:opacity-50 aria-invalid:border-failed max-md:text-lg";
 
 export function Input({ className, ...props }: Omit<Base.Props, "className"> & { className?: string }) {

@@ -3,6 +3,7 @@ import { Select as Base } from "@base-ui/react/select";
 import { Check, ChevronDown } from "lucide-react";
 
 import { cn } from "../classes";
+import { SafeText } from "../text/text";
 import { POPUP, POPUP_ITEM } from "./popup";
 
 export interface SelectOption<T extends string> {
@@ -44,9 +45,11 @@ export function Select<T extends string>(props: SelectProps<T>) {
         )}
       >
         <Base.Value className="min-w-0 flex-1 truncate text-left">
-          {(selected: T | null) =>
-            items.find((option) => option.value === selected)?.label ?? placeholder ?? selected ?? "Choose"
-          }
+          {(selected: T | null) => (
+            <SafeText>
+              {items.find((option) => option.value === selected)?.label ?? placeholder ?? selected ?? "Choose"}
+            </SafeText>
+          )}
         </Base.Value>
         <Base.Icon>
           <ChevronDown className="size-4 text-muted" />
@@ -59,7 +62,9 @@ export function Select<T extends string>(props: SelectProps<T>) {
           >
             {items.map((option) => (
               <Base.Item key={option.value ?? ""} value={option.value} className={POPUP_ITEM}>
-                <Base.ItemText className="flex-1">{option.label}</Base.ItemText>
+                <Base.ItemText className="flex-1">
+                  <SafeText>{option.label}</SafeText>
+                </Base.ItemText>
                 <Base.ItemIndicator>
                   <Check />
                 </Base.ItemIndicator>

@@ -4,6 +4,7 @@ import { X } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { cn } from "../classes";
+import { SafeText } from "../text/text";
 import { Button } from "./button";
 import { POPUP } from "./popup";
 
@@ -59,6 +60,11 @@ export function Toaster({ children }: { children: ReactNode }) {
   );
 }
 
+/** Names of members and messages of the server are in it. */
+function asSafeText(text: ReactNode): ReactNode {
+  return typeof text === "string" ? <SafeText>{text}</SafeText> : text;
+}
+
 function ToastList() {
   const { toasts } = Base.useToastManager();
   return toasts.map((toast) => (
@@ -70,8 +76,10 @@ function ToastList() {
     >
       <Base.Content className="flex items-center gap-2 p-3">
         <div className="min-w-0 flex-1">
-          <Base.Title className="font-medium" />
-          <Base.Description className="text-muted" />
+          <Base.Title className="font-medium break-words">{asSafeText(toast.title)}</Base.Title>
+          {toast.description !== undefined && (
+            <Base.Description className="break-words text-muted">{asSafeText(toast.description)}</Base.Description>
+          )}
         </div>
         {toast.actionProps !== undefined && <Base.Action render={<Button size="sm" />} />}
         <Base.Close render={<Button variant="quiet" size="icon" aria-label="Close the message" />}>

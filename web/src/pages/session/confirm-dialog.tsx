@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { Button } from "@/design/components/button";
 import { Dialog, DialogContent } from "@/design/components/dialog";
+import { SafeText } from "@/design/text/text";
 
 export interface Confirmation {
   title: string;
@@ -24,7 +25,7 @@ export function ConfirmDialog({ confirmation, onClose }: { confirmation: Confirm
     >
       <DialogContent
         title={confirmation.title}
-        description={confirmation.text}
+        description={<SafeText>{confirmation.text}</SafeText>}
         footer={
           <>
             <Button onClick={onClose}>Cancel</Button>

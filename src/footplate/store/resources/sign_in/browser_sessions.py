@@ -165,7 +165,7 @@ class BrowserSessionStore:
             email=row["email"],
             teams=[*zip(row["team_ids"], row["team_names"], strict=True)],
             expires_at=credential["valid_until"],
-            key_id=None if is_session else credential["id"],
+            key_id=credential["key_id"],
             method=SignInMethod(credential["method"]) if is_session else None,
             session_id=credential["id"] if is_session else None,
         )
