@@ -74,6 +74,10 @@ class Member(ResponseModel):
     disabled_at: datetime | None = None
     successor_id: str | None = None
     """The member who continues the work of this disabled member."""
+    email: str | None = None
+    """The email that the identity provider reported."""
+    sign_in_methods: list[str] = []
+    """`oidc`: it has signed in through the identity provider. `api_key`: it has a valid API key."""
 
 
 class Team(ResponseModel):
@@ -100,6 +104,10 @@ class Limit(ResponseModel):
     """None: unlimited."""
     used: float | None = None
     """None: not counted. Requests and streams are counted only while they have a limit."""
+    own_value: int | None = None
+    """What the organisation's administrators have set for exactly this scope. None: nothing."""
+    operator_value: int | None = None
+    """The limit of the server's operator, which cannot be exceeded. None: there is none."""
 
 
 class ApiKey(ResponseModel):

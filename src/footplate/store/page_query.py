@@ -28,7 +28,7 @@ _SELECTS: Final = {
     " (select coalesce(e.body -> 'input', case when e.type = 'project.setup_started' then"
     " json_build_object('command', e.body -> 'command') end) from sessions t join events e on e.session_id = t.id"
     " where t.id = a.session and e.event_id = a.event and e.ref_seq is null) as call_input from audit a) s",
-    "members": "select s.* from (select p.*, disabled_at as archived_at from principals p where p.kind <> 'team') s",
+    "members": SQL["member"].partition("\nwhere s.id")[0],
     "teams": "select s.* from (select p.*, p.disabled_at as archived_at, array(select t.member from team_members t"
     " where t.team = p.id order by 1) as member_ids from principals p where p.kind = 'team') s",
     "api_keys": "select s.* from (select k.*, p.name as member_name, k.revoked_at as archived_at"

@@ -65,17 +65,16 @@ class OrganisationLimitGuard:
         found: list[LimitUse] = []
         for name in LimitName:
             used = await self._count_in_database(limits, name)
-            whole, each_member = limits.value(name, ORGANISATION), limits.value(name, EACH_MEMBER)
             # The use of the organisation would reveal how many sessions are hidden from the caller.
             total = await self._count(limits, name, used) if sees_all else None
-            found.append(LimitUse(name, ORGANISATION, whole, total))
-            if each_member is not None:
-                found.append(LimitUse(name, EACH_MEMBER, each_member))
+            found.append(limits.describe_use(name, ORGANISATION, total))
+            if limits.value(name, EACH_MEMBER) is not None:
+                found.append(limits.describe_use(name, EACH_MEMBER))
             for member in members:
                 value = limits.value(name, member.id)
                 if value is not None and (member.id == principal.id or (name, member.id) in limits.own):
                     member_used = await self._count(limits, name, used, member)
-                    found.append(LimitUse(name, member.id, value, member_used, member.name))
+                    found.append(limits.describe_use(name, member.id, member_used, member.name))
         return found
 
     async def read_all(self) -> Mapping[tuple[str, str], LimitUse]:

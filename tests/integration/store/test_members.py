@@ -8,6 +8,7 @@ import pytest
 from footplate.domain.errors import Conflict, NotFound, Unauthenticated
 from footplate.domain.organisations.members import ApiKey
 from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.organisations.sign_in import SignInMethod
 from footplate.domain.pagination import Page
 from footplate.store.resources import api_keys
 from footplate.store.resources.api_keys import ApiKeys
@@ -90,6 +91,22 @@ async def test_a_list_shows_owner_and_last_use_and_no_secret(cell: Cell) -> None
     async with cell.database.connection() as connection:
         rows = await connection.fetch("select to_jsonb(k)::text as row from api_keys k")
     assert not any(secret in row["row"] for row in rows)
+
+
+async def test_a_member_shows_with_what_it_can_sign_in(cell: Cell) -> None:
+    admin = await create_admin(cell)
+    async with cell.units.unit(admin, None) as unit:
+        ann = await unit.create_member(admin, kind=PrincipalKind.PERSON, name="ann", roles=["member"])
+    assert [*ann.sign_in_methods] == []
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    await create_key(cell, admin, name="expired", member_id=ann.id, expires_at=past)
+    assert [*(await cell.reads.member(admin, ann.id)).sign_in_methods] == []
+    await create_key(cell, admin, member_id=ann.id)
+    assert [*(await cell.reads.member(admin, ann.id)).sign_in_methods] == [SignInMethod.API_KEY]
+    listed = {each.id: each for each in await cell.reads.members(admin, ALL)}
+    assert [*listed[ann.id].sign_in_methods] == [SignInMethod.API_KEY]
+    async with cell.units.unit(admin, None) as unit:
+        assert [*(await unit.update_member(admin, ann.id, roles=None, disabled=True)).sign_in_methods] == []
 
 
 async def test_names_are_unique_among_the_keys_of_a_member(cell: Cell) -> None:

@@ -99,6 +99,10 @@ async def test_administrators_cannot_exceed_the_operator(cell: Cell, monkeypatch
     found = await store.load(admin.organisation)
     assert (found.value(LimitName.SESSIONS, ORGANISATION), found.value(LimitName.SESSIONS, admin.id)) == (4, 7)
     assert found.value(LimitName.STREAMS, ORGANISATION) == 9  # the server's default
+    described = [
+        found.describe_use(*each) for each in ((LimitName.SESSIONS, ORGANISATION), (LimitName.STREAMS, ORGANISATION))
+    ]
+    assert [(use.value, use.own_value, use.operator_value) for use in described] == [(4, 4, 5), (9, None, 9)]
     for scope, value, error in ((ORGANISATION, 6, InvalidRequest), ("memb_none", 1, NotFound)):
         with pytest.raises(error):
             async with cell.units.unit(admin, None) as unit:

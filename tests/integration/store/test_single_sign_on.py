@@ -11,7 +11,8 @@ from tests.unit.api.conftest import Api
 
 from footplate.api.routes.sign_in.oidc_provider import OidcConfig, OidcProvider
 from footplate.domain.audit import AuditFilter
-from footplate.domain.organisations.sign_in import Browser
+from footplate.domain.organisations.principals import Principal
+from footplate.domain.organisations.sign_in import Browser, SignInMethod
 from footplate.domain.organisations.single_sign_on import (
     ExternalIdentity,
     GroupGrant,
@@ -95,7 +96,10 @@ async def test_a_person_gets_the_roles_and_teams_of_its_groups(server: Server) -
     assert (done.status_code, done.headers["location"]) == (303, f"{BASE}/inbox")
     me = await server.who()
     assert (me["kind"], me["name"], me["email"]) == ("member", "ann example", "ann@example.com")
-    assert me["roles"] == ["member", "policy_admin"]
+    assert (me["roles"], me["api_key_id"]) == (["member", "policy_admin"], None)
+    caller = Principal(server.organisation, me["id"], me["name"], frozenset())
+    stored = await server.cell.reads.member(caller, me["id"])
+    assert (stored.email, [*stored.sign_in_methods]) == ("ann@example.com", [SignInMethod.OIDC])
     assert [team["name"] for team in me["teams"]] == ["ops", "web"]
     changed = GroupMapping({"admins": GroupGrant(frozenset({"viewer"}), frozenset({"ops"}))}, frozenset())
     later = Server(

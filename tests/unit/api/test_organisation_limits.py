@@ -23,6 +23,7 @@ async def test_limits_are_set_listed_and_removed(api: Api, http: httpx2.AsyncCli
     for body in bodies:
         changed = LimitResponse.model_validate((await http.post("/v1/limits", json=body)).json())
         assert {name: getattr(changed, name) for name in body} == body
+        assert (changed.own_value, changed.operator_value) == (body["value"], None)
     listed = [LimitResponse.model_validate(each) for each in (await http.get("/v1/limits")).json()["data"]]
     assert [(each.name, each.scope, each.member_name, each.value, each.used) for each in listed] == [
         ("sessions", "organisation", None, 10, 0),

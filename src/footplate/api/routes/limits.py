@@ -36,6 +36,6 @@ async def set_limit(request: Request, principal: Caller) -> Response:
 
     async def work(unit: UnitOfWork) -> ChangeResult:
         await unit.set_limit(principal, name, scope, body.value)
-        return limits.serialize_limit(LimitUse(name, scope, body.value)), None
+        return limits.serialize_limit(LimitUse(name, scope, body.value, own_value=body.value)), None
 
     return await execute_change(request, principal, raw, work)

@@ -50,6 +50,14 @@ class LimitResponse(ResponseModel):
     """Null: unlimited."""
     used: float | None
     """What is used now. Null: not counted. Requests and streams are counted only while they have a limit."""
+    own_value: Annotated[
+        int | None,
+        Field(description="What the organisation's administrators have set for exactly this scope. Null: nothing."),
+    ]
+    operator_value: Annotated[
+        int | None,
+        Field(description="The limit of the server's operator, which cannot be exceeded. Null: none. Only in lists."),
+    ]
 
 
 def serialize_limit(limit: LimitUse) -> JsonObject:
@@ -62,4 +70,6 @@ def serialize_limit(limit: LimitUse) -> JsonObject:
         "member_name": limit.member_name,
         "value": limit.value,
         "used": limit.used,
+        "own_value": limit.own_value,
+        "operator_value": limit.operator_value,
     }

@@ -109,6 +109,14 @@ class MemberResponse(ResponseModel):
     created_at: datetime
     disabled_at: datetime | None
     successor_id: str | None
+    email: Annotated[str | None, Field(description="The email that the identity provider reported.")]
+    sign_in_methods: Annotated[
+        list[Literal["oidc", "api_key"]],
+        Field(
+            description="`oidc`: the member has signed in through the identity provider, whose groups give its roles. "
+            "`api_key`: it has an API key that is valid."
+        ),
+    ]
 
 
 class TeamResponse(ResponseModel):
@@ -149,6 +157,8 @@ def serialize_member(member: Member) -> JsonObject:
         "created_at": timestamp(member.created_at),
         "disabled_at": optional_timestamp(member.disabled_at),
         "successor_id": member.successor_id,
+        "email": member.email,
+        "sign_in_methods": [method.value for method in member.sign_in_methods],
     }
 
 

@@ -126,11 +126,28 @@ class OrganisationLimits:
     def value(self, name: LimitName, scope: str) -> int | None:
         """Return the strictest limit for a scope, which may be the id of a member. None: unlimited."""
         if scope in {ORGANISATION, EACH_MEMBER}:
-            values = (self.operator.get((name, scope)), self.own.get((name, scope)))
+            own = self.own.get((name, scope))
         else:
             own = self.own.get((name, scope), self.own.get((name, EACH_MEMBER)))
-            values = (self.operator.get((name, EACH_MEMBER)), own)
+        values = (self.operator_value(name, scope), own)
         return min((value for value in values if value is not None), default=None)
+
+    def operator_value(self, name: LimitName, scope: str) -> int | None:
+        """Return the operator's limit for a scope, which may be the id of a member. None: unlimited."""
+        return self.operator.get((name, ORGANISATION if scope == ORGANISATION else EACH_MEMBER))
+
+    def describe_use(
+        self, name: LimitName, scope: str, used: float | None = None, member_name: str | None = None
+    ) -> "LimitUse":
+        return LimitUse(
+            name=name,
+            scope=scope,
+            value=self.value(name, scope),
+            used=used,
+            member_name=member_name,
+            own_value=self.own.get((name, scope)),
+            operator_value=self.operator_value(name, scope),
+        )
 
     def find_applied(self, name: LimitName, principal: Principal) -> Sequence[AppliedLimit]:
         """Return the limits that apply to the principal: its own first, then that of the organisation."""
@@ -181,6 +198,10 @@ class LimitUse:
     used: float | None = None
     """None: not counted. Requests and streams are counted only while they have a limit."""
     member_name: str | None = None
+    own_value: int | None = None
+    """What the organisation's administrators have set for exactly this scope. None: nothing."""
+    operator_value: int | None = None
+    """The operator's limit, which the organisation's cannot exceed. None: there is none."""
 
 
 class StreamLease(Protocol):

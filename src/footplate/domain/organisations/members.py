@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.organisations.sign_in import SignInMethod
 from footplate.domain.pagination import Page
 
 
@@ -21,6 +22,10 @@ class Member:
     disabled_at: datetime | None = None
     successor_id: str | None = None
     """The member who continues the work of this disabled member."""
+    email: str | None = None
+    """The email that the identity provider reported at the last sign-in."""
+    sign_in_methods: Sequence[SignInMethod] = ()
+    """`OIDC`: the member has signed in through the identity provider. `API_KEY`: it has a valid key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ class LimitUnitOfWork(AuditUnitOfWork, LimitUnit):
             SQL["member"], scope, principal.organisation
         ):
             raise NotFound("member", scope)
-        highest = self._limits.operator.get((name, ORGANISATION if scope == ORGANISATION else EACH_MEMBER))
+        highest = self._limits.operator_value(name, scope)
         if highest is not None and value is not None and value > highest:
             raise InvalidRequest(
                 f"value: the operator of this server limits {name} to {highest}",

@@ -16,6 +16,7 @@ from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.members import ApiKey, Member, MemberUnit, Team
 from footplate.domain.organisations.principals import Principal, PrincipalKind
+from footplate.domain.organisations.sign_in import SignInMethod
 from footplate.domain.organisations.visibility import Audience, check_may_choose
 from footplate.store.database import SQL, Connection
 from footplate.store.resources.audit_trail import AuditUnitOfWork
@@ -64,7 +65,6 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
             ) from None
         if row is None or row["kind"] == PrincipalKind.TEAM:
             raise NotFound("member", member_id)
-        member = load_member(row)
         if disabled:
             # Before the keys: a program that is fetching its key now commits first, or gets none.
             await self._connection.execute(SQL["withdraw_device_authorizations"], member_id)
@@ -76,6 +76,9 @@ class MemberUnitOfWork(AuditUnitOfWork, MemberUnit):
         if disabled is not None:
             await self._connection.execute(SQL["wake_waiting_sessions"])
             await self._connection.execute(SQL["release_turns_of_member"], member_id, principal.organisation)
+        updated = await self._fetch("member", member_id, principal)
+        assert updated is not None
+        member = load_member(updated)
         details: JsonObject = {"roles": [*member.roles], "disabled": member.disabled_at is not None}
         if successor_id is not None:
             details["successor"] = successor_id
@@ -237,6 +240,7 @@ def hash_secret(secret: str) -> bytes:
 
 
 def load_member(row: Row) -> Member:
+    methods = {SignInMethod.OIDC: row["has_identity"], SignInMethod.API_KEY: row["has_key"]}
     return Member(
         id=row["id"],
         kind=PrincipalKind(row["kind"]),
@@ -245,6 +249,8 @@ def load_member(row: Row) -> Member:
         created_at=row["created_at"],
         disabled_at=row["disabled_at"],
         successor_id=row["successor"],
+        email=row["email"],
+        sign_in_methods=[method for method, is_possible in methods.items() if is_possible],
     )
 
 

@@ -18,11 +18,22 @@ with found as (
 select * from found
 
 -- name: insert_member
-insert into principals (id, organisation, kind, name, roles) values ($1, $2, $3, $4, $5)
-returning *
+-- It can sign in with nothing yet.
+with inserted as (
+    insert into principals (id, organisation, kind, name, roles) values ($1, $2, $3, $4, $5) returning *
+)
+select *, null::text as email, false as has_identity, false as has_key from inserted
 
 -- name: member
-select * from principals where id = $1 and organisation = $2
+-- A member with its email at the identity provider, and with what it can sign in.
+select s.* from (
+    select p.*, p.disabled_at as archived_at,
+           (select max(i.email) from external_identities i where i.principal = p.id) as email,
+           exists (select from external_identities i where i.principal = p.id) as has_identity,
+           exists (select from valid_api_keys k where k.principal = p.id) as has_key
+    from principals p where p.kind <> 'team'
+) s
+where s.id = $1 and s.organisation = $2
 
 -- name: member_names
 select id, name from principals where id = any($1::text[]) and organisation = $2
@@ -33,7 +44,7 @@ set roles = coalesce($3::text[], roles),
     disabled_at = case when $4::boolean is null then disabled_at when $4 then coalesce(disabled_at, now()) end,
     successor = case when $4::boolean is null then successor when $4 then coalesce($5, successor) end
 where id = $1 and organisation = $2
-returning *
+returning kind
 
 -- name: revoke_keys_of_member
 -- Also ends the browser sessions, so that they do not work again when the member is enabled.

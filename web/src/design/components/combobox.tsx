@@ -39,6 +39,7 @@ export function Combobox({
       items={options}
       limit={SHOWN}
       autoHighlight
+      isItemEqualToValue={(one, other) => one.value === other.value}
       value={options.find((option) => option.value === value) ?? null}
       onValueChange={(option) => {
         onChange(option?.value ?? null);

@@ -17,15 +17,5 @@ export const settingsActions = defineActions([
   { id: "settings.teams", title: "Settings: Teams", scope: "settings", keywords: ["groups"] },
   { id: "settings.limits", title: "Settings: Limits", scope: "settings", keywords: ["quotas"] },
   { id: "settings.next-section", title: "Next section", scope: "settings", shortcut: "]", isHidden: true },
-  { id: "settings.next-entry", title: "Next entry", scope: "settings", shortcut: "j", isHidden: true, canRepeat: true },
-  {
-    id: "settings.previous-entry",
-    title: "Previous entry",
-    scope: "settings",
-    shortcut: "k",
-    isHidden: true,
-    canRepeat: true,
-  },
-  { id: "settings.save", title: "Save the form", scope: "settings", shortcut: "mod+enter" },
   { id: "settings.previous-section", title: "Previous section", scope: "settings", shortcut: "[", isHidden: true },
 ]);

@@ -1,18 +1,14 @@
 // Creates an API key. What the key may do is limited by the roles of its member, and the form says so.
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useId } from "react";
 import { Controller, FormProvider, useForm, useFormContext, useWatch } from "react-hook-form";
 
-import { displayShortcut } from "@/actions/shortcuts";
-import { useAction } from "@/actions/use-actions";
 import type { Principal } from "@/api/contract";
 import { projectsQuery } from "@/api/queries/new-session";
 import { allMembersQuery, createApiKey, type Member, type NewApiKey } from "@/api/queries/people";
-import { Button } from "@/design/components/button";
 import { Checkbox } from "@/design/components/checkbox";
 import { Combobox } from "@/design/components/combobox";
-import { Dialog, DialogContent } from "@/design/components/dialog";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input } from "@/design/components/input";
@@ -20,9 +16,11 @@ import { Select } from "@/design/components/select";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { SafeText } from "@/design/text/text";
 
+import { FormDialog } from "../people/form-dialog";
 import { describeRestriction, fromRoleValues } from "../people/roles";
 import { RolesField } from "../people/roles-field";
-import { EXPIRIES, findKeyField, keySchema, type KeyValues, newKeyValues, toKeyFields } from "./model";
+import { useFormSave } from "../people/use-form-save";
+import { EXPIRIES, KEY_FIELDS, keySchema, type KeyValues, newKeyValues, toKeyFields } from "./model";
 
 interface Props {
   me: Principal;
@@ -34,47 +32,23 @@ export function KeyFormDialog({ me, onCreated, onClose }: Props) {
   const members = useQuery(allMembersQuery);
   const formId = useId();
   return (
-    <Dialog
-      open
-      disablePointerDismissal
-      onOpenChange={(isOpen) => {
-        if (!isOpen) {
-          onClose();
-        }
-      }}
+    <FormDialog
+      title="New API key"
+      formId={formId}
+      button="Create key"
+      isReady={members.data !== undefined}
+      onClose={onClose}
     >
-      <DialogContent
-        title="New API key"
-        className="w-[40rem]"
-        footer={
-          <>
-            <Button className="max-md:h-11 max-md:flex-1" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button
-              type="submit"
-              form={formId}
-              variant="primary"
-              className="max-md:h-11 max-md:flex-1"
-              disabled={members.data === undefined}
-              shortcut={displayShortcut("mod+enter").join(" ")}
-            >
-              Create key
-            </Button>
-          </>
-        }
-      >
-        {members.data !== undefined && <KeyForm id={formId} me={me} members={members.data} onCreated={onCreated} />}
-        {members.isPending && <SkeletonRows count={4} />}
-        {members.error !== null && members.data === undefined && (
-          <ErrorPanel
-            title="The members could not be loaded"
-            error={members.error}
-            onRetry={() => void members.refetch()}
-          />
-        )}
-      </DialogContent>
-    </Dialog>
+      {members.data !== undefined && <KeyForm id={formId} me={me} members={members.data} onCreated={onCreated} />}
+      {members.isPending && <SkeletonRows count={4} />}
+      {members.error !== null && members.data === undefined && (
+        <ErrorPanel
+          title="The members could not be loaded"
+          error={members.error}
+          onRetry={() => void members.refetch()}
+        />
+      )}
+    </FormDialog>
   );
 }
 
@@ -93,27 +67,10 @@ function KeyForm({ id, me, members, onCreated }: FormProps) {
   });
   const { register, control, formState } = form;
   const { errors } = formState;
-  const [failure, setFailure] = useState<unknown>(null);
   const expires = useWatch({ control, name: "expires" });
-  async function save(values: KeyValues): Promise<void> {
-    try {
-      onCreated(await createApiKey(toKeyFields(values, Date.now())));
-    } catch (error) {
-      const field = findKeyField(error);
-      if (field === null) {
-        setFailure(error);
-      } else {
-        form.setError(field, { message: error instanceof Error ? error.message : String(error) }, { shouldFocus: true });
-      }
-    }
-  }
-  function submit(): void {
-    if (!formState.isSubmitting) {
-      setFailure(null);
-      void form.handleSubmit(save)();
-    }
-  }
-  useAction("settings.save", submit);
+  const { submit, failure } = useFormSave(form, KEY_FIELDS, async (values) => {
+    onCreated(await createApiKey(toKeyFields(values, Date.now())));
+  });
   return (
     <FormProvider {...form}>
       <form

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "@/api/errors";
 import type { ApiKey } from "@/api/queries/people";
 
-import { describeRevocation, expiryOf, findKeyField, keySchema, keyState, newKeyValues, toKeyFields } from "./model";
+import { findField } from "../people/use-form-save";
+import { describeRevocation, expiryOf, KEY_FIELDS, keySchema, keyState, newKeyValues, toKeyFields } from "./model";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const KEY = { name: "laptop", member_name: "Ann" } as ApiKey;
@@ -56,13 +57,13 @@ describe("toKeyFields", () => {
   });
 });
 
-describe("findKeyField", () => {
+describe("KEY_FIELDS", () => {
   it("finds the field of the server's error", () => {
     const refusal = (field: string | null) => new ApiError(400, { error: { message: "no", field } }, null);
-    expect(findKeyField(refusal("project_ids.0"))).toBe("projectIds");
-    expect(findKeyField(refusal("expires_at"))).toBe("date");
-    expect(findKeyField(refusal(null))).toBeNull();
-    expect(findKeyField(new Error("offline"))).toBeNull();
+    expect(findField(refusal("project_ids.0"), KEY_FIELDS)).toBe("projectIds");
+    expect(findField(refusal("expires_at"), KEY_FIELDS)).toBe("date");
+    expect(findField(refusal(null), KEY_FIELDS)).toBeNull();
+    expect(findField(new Error("offline"), KEY_FIELDS)).toBeNull();
   });
 });
 

@@ -1,9 +1,9 @@
 // The state of an API key, and the values of the form of a new one.
-import { ApiError } from "@/api/errors";
 import type { ApiKey, ApiKeyFields } from "@/api/queries/people";
 import { z } from "@/design/zod";
 
 import { findRoleProblem, fromRoleValues, roleFields } from "../people/roles";
+import type { FieldTable } from "../people/use-form-save";
 
 export type KeyState = "active" | "expired" | "revoked";
 
@@ -106,22 +106,13 @@ export function toKeyFields(values: KeyValues, now: number): ApiKeyFields {
   };
 }
 
-const FIELDS: readonly [string, keyof KeyValues][] = [
+export const KEY_FIELDS: FieldTable<KeyValues> = [
   ["name", "name"],
   ["member_id", "memberId"],
   ["roles", "roles"],
   ["expires_at", "date"],
   ["project_ids", "projectIds"],
 ];
-
-/** The field of the form that an error of the server is about. Null: none of them. */
-export function findKeyField(error: unknown): keyof KeyValues | null {
-  if (!(error instanceof ApiError) || error.field === null) {
-    return null;
-  }
-  const { field } = error;
-  return FIELDS.find(([name]) => field.startsWith(name))?.[1] ?? null;
-}
 
 /** What stops working when the key is revoked, in sentences. */
 export function describeRevocation(key: ApiKey, usedByThisBrowser: boolean): string {

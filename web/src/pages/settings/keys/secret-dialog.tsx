@@ -40,9 +40,9 @@ export function SecretDialog({ created, isReplaced, onClose }: Props) {
             </span>
           </p>
           <div className="flex items-center gap-2 rounded-md bg-code py-2 pr-2 pl-3">
-            <code aria-label="Secret" className="min-w-0 flex-1 font-mono text-sm break-all select-all">
-              {created.secret}
-            </code>
+            <div role="group" aria-label="Secret" className="min-w-0 flex-1">
+              <code className="font-mono text-sm break-all select-all">{created.secret}</code>
+            </div>
             <CopyButton text={created.secret} label="the secret" className="max-md:min-h-11 max-md:min-w-11" />
           </div>
           <p className="text-sm text-muted">

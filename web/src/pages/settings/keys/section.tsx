@@ -1,6 +1,6 @@
 // API keys: who may call the API, and as whom.
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ban, Clock, Ellipsis, KeyRound } from "lucide-react";
+import { Ban, Clock, KeyRound } from "lucide-react";
 import { useState } from "react";
 
 import { displayShortcut } from "@/actions/shortcuts";
@@ -14,7 +14,7 @@ import { Badge } from "@/design/components/badge";
 import { Button } from "@/design/components/button";
 import { EmptyState } from "@/design/components/empty-state";
 import { Mark } from "@/design/components/mark";
-import { Menu, MenuContent, MenuItem, MenuTrigger } from "@/design/components/menu";
+import { MenuItem } from "@/design/components/menu";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { Switch } from "@/design/components/switch";
 import { Time, useNow } from "@/design/components/time";
@@ -23,6 +23,7 @@ import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { findAccessProblem } from "../people/access";
 import { EntryList, entriesOf, SectionBar } from "../people/entry-list";
+import { EntryMenu, EntryName } from "../people/entry-menu";
 import { useSectionAddress } from "../people/use-address";
 import { KeyFormDialog } from "./key-form";
 import { type KeyState, keyState } from "./model";
@@ -30,8 +31,7 @@ import { SecretDialog } from "./secret-dialog";
 import { type KeyCommands, useKeyCommands } from "./use-commands";
 
 const COLUMNS = ["State", "Name", "Member", "Roles", "Projects", "Last used", "Expires", ""];
-const GRID =
-  "md:grid-cols-[5.5rem_minmax(0,3fr)_minmax(0,2.5fr)_minmax(0,2fr)_minmax(0,2fr)_6rem_6rem_2rem]";
+const GRID = "md:grid-cols-[5.5rem_minmax(0,3fr)_minmax(0,2.5fr)_minmax(0,2fr)_minmax(0,2fr)_6rem_6rem_2rem]";
 const STATE_TICK_MS = 30_000;
 
 export default function KeysSection() {
@@ -111,9 +111,7 @@ function Keys({ me }: { me: Principal }) {
           </EmptyState>
         }
       >
-        {(key) => (
-          <KeyCells entry={key} me={me} state={keyState(key, now)} commands={commands} onSelect={address.select} />
-        )}
+        {(key) => <KeyCells entry={key} me={me} now={now} commands={commands} onSelect={address.select} />}
       </EntryList>
       {isCreating && (
         <KeyFormDialog
@@ -166,32 +164,32 @@ function KeyStateMark({ state }: { state: KeyState }) {
 interface CellsProps {
   entry: ApiKey;
   me: Principal;
-  state: KeyState;
+  now: number;
   commands: KeyCommands;
   onSelect: (id: string) => void;
 }
 
-function KeyCells({ entry: key, me, state, commands, onSelect }: CellsProps) {
-  const possible = possibleFor(key, me, Date.now());
+function KeyCells({ entry: key, me, now, commands, onSelect }: CellsProps) {
+  const state = keyState(key, now);
+  const possible = possibleFor(key, me, now);
+  function select(): void {
+    onSelect(key.id);
+  }
   return (
     <>
       <KeyStateMark state={state} />
-      <span className="flex min-w-0 items-center gap-2 max-md:order-first max-md:basis-[calc(100%-3.5rem)]">
-        <button
-          type="button"
-          className="min-w-0 truncate text-left font-medium hover:underline max-md:min-h-8"
-          onClick={() => {
-            onSelect(key.id);
-          }}
-        >
-          <SafeText>{key.name}</SafeText>
-        </button>
-        {key.id === me.api_key_id ? (
-          <Badge tone="accent">in use here</Badge>
-        ) : (
-          key.member_id === me.id && <Badge>yours</Badge>
-        )}
-      </span>
+      <EntryName
+        onSelect={select}
+        marks={
+          key.id === me.api_key_id ? (
+            <Badge tone="accent">in use here</Badge>
+          ) : (
+            key.member_id === me.id && <Badge>yours</Badge>
+          )
+        }
+      >
+        <SafeText>{key.name}</SafeText>
+      </EntryName>
       <SafeText className="min-w-0 truncate text-muted max-md:max-w-40">
         {key.member_id === key.id ? "own service account" : key.member_name}
       </SafeText>
@@ -206,47 +204,27 @@ function KeyCells({ entry: key, me, state, commands, onSelect }: CellsProps) {
         {key.expires_at === null ? "never" : <Time value={key.expires_at} />}
       </span>
       {possible.revoke ? (
-        <Menu
-          onOpenChange={(isOpen) => {
-            if (isOpen) {
-              onSelect(key.id);
-            }
-          }}
-        >
-          <MenuTrigger
-            render={
-              <Button
-                variant="quiet"
-                size="icon"
-                aria-label={`More for ${key.name}`}
-                className="-my-1 max-md:absolute max-md:top-1 max-md:right-1 max-md:size-11"
-              />
-            }
-          >
-            <Ellipsis />
-          </MenuTrigger>
-          <MenuContent align="end">
-            {possible.rotate && (
-              <MenuItem
-                shortcut={displayShortcut("r").join(" ")}
-                onClick={() => {
-                  commands.rotate(key);
-                }}
-              >
-                Replace the secret…
-              </MenuItem>
-            )}
+        <EntryMenu name={key.name} onOpen={select}>
+          {possible.rotate && (
             <MenuItem
-              isDangerous
-              shortcut={displayShortcut("shift+d").join(" ")}
+              shortcut={displayShortcut("r").join(" ")}
               onClick={() => {
-                commands.revoke(key);
+                commands.rotate(key);
               }}
             >
-              Revoke…
+              Replace the secret…
             </MenuItem>
-          </MenuContent>
-        </Menu>
+          )}
+          <MenuItem
+            isDangerous
+            shortcut={displayShortcut("shift+d").join(" ")}
+            onClick={() => {
+              commands.revoke(key);
+            }}
+          >
+            Revoke…
+          </MenuItem>
+        </EntryMenu>
       ) : (
         <span className="max-md:hidden" />
       )}

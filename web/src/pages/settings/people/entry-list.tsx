@@ -42,8 +42,8 @@ export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
   const { label, list, address, columns, grid, empty, children } = props;
   const entries = entriesOf(list);
   useListKeys({
-    next: "settings.next-entry",
-    previous: "settings.previous-entry",
+    next: "settings.work-next",
+    previous: "settings.work-previous",
     count: entries.length,
     selected: entries.findIndex((one) => one.id === address.selectedId),
     onSelect: (index) => {
@@ -68,11 +68,7 @@ export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
   }
   return (
     <>
-      <div aria-hidden className={cn("grid h-8 shrink-0 items-center gap-x-3 border-b px-4 text-xs text-muted max-md:hidden", grid)}>
-        {columns.map((title) => (
-          <span key={title}>{title}</span>
-        ))}
-      </div>
+      <ColumnTitles titles={columns} grid={grid} />
       <ul aria-label={label} className="min-h-0 flex-1 overflow-y-auto">
         {entries.map((entry) => (
           <EntryRow key={entry.id} isSelected={entry.id === address.selectedId} grid={grid}>
@@ -96,7 +92,20 @@ export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
   );
 }
 
-function EntryRow({ isSelected, grid, children }: { isSelected: boolean; grid: string; children: ReactNode }) {
+export function ColumnTitles({ titles, grid }: { titles: readonly string[]; grid: string }) {
+  return (
+    <div
+      aria-hidden
+      className={cn("grid h-8 shrink-0 items-center gap-x-3 border-b px-4 text-xs text-muted max-md:hidden", grid)}
+    >
+      {titles.map((title, index) => (
+        <span key={index}>{title}</span>
+      ))}
+    </div>
+  );
+}
+
+export function EntryRow({ isSelected, grid, children }: { isSelected: boolean; grid: string; children: ReactNode }) {
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (isSelected) {

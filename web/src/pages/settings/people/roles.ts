@@ -74,7 +74,10 @@ export const roleFields = {
 };
 
 /** Reports what is wrong with the chosen roles. Null: nothing. */
-export function findRoleProblem({ roles, ownRoles }: RoleValues): { path: "roles" | "ownRoles"; message: string } | null {
+export function findRoleProblem({
+  roles,
+  ownRoles,
+}: RoleValues): { path: "roles" | "ownRoles"; message: string } | null {
   const own = splitOwnRoles(ownRoles);
   const wrong = own.find((name) => !OWN_ROLE.test(name));
   if (wrong !== undefined) {

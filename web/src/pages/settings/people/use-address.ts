@@ -16,9 +16,9 @@ export function useSectionAddress(): SectionAddress {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   return {
-    selectedId: search.item,
+    selectedId: search.selected,
     showsAll: search.all === true,
-    select: (id) => void navigate({ search: (previous) => compact({ ...previous, item: id }), replace: true }),
+    select: (id) => void navigate({ search: (previous) => compact({ ...previous, selected: id }), replace: true }),
     showAll: (isOn) =>
       void navigate({ search: (previous) => compact({ ...previous, all: isOn ? (true as const) : undefined }) }),
   };
