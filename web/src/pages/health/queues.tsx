@@ -32,7 +32,7 @@ export function QueueTable({ queues }: { queues: readonly TaskQueue[] }) {
           <th scope="col" className={cn(HEADING, "text-right")} title="How long the oldest task has waited">
             Oldest
           </th>
-          <th scope="col" className={cn(HEADING, WIDE_ONLY, "text-right")} title="Tasks per second">
+          <th scope="col" className={cn(HEADING, WIDE_ONLY, "text-right whitespace-nowrap")} title="Tasks per second">
             In and out per s
           </th>
           <th

@@ -87,9 +87,7 @@ function Row({ worker, version }: { worker: Worker; version: string | undefined 
         </span>
       </th>
       <td className={cn(CELL, "whitespace-nowrap")}>
-        <span
-          className={cn("inline-flex items-center gap-1.5 font-medium", isRunning ? "text-running" : "text-failed")}
-        >
+        <span className={cn("flex items-center gap-1.5 font-medium", isRunning ? "text-running" : "text-failed")}>
           {isRunning ? (
             <CirclePlay aria-hidden className="size-4 shrink-0" />
           ) : (

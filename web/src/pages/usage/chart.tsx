@@ -16,6 +16,8 @@ const MARGIN = { top: 8, right: 0, bottom: 0, left: 0 };
 const AXIS_WIDTH = 60;
 const TICK_GAP = 24;
 const WIDEST_BAR = 40;
+/** With more bars than this, lines between the series would hide narrow bars on a phone. */
+const MAX_SEPARATED = 31;
 
 export default function UsageChart({ data, measure }: { data: ChartData; measure: Measure }) {
   const largest = Math.max(0, ...data.points.map(totalOf));
@@ -55,7 +57,7 @@ export default function UsageChart({ data, measure }: { data: ChartData; measure
             dataKey={(point: ChartPoint) => point.values[index] ?? 0}
             fill={seriesColor(data, index)}
             stroke="var(--canvas)"
-            strokeWidth={data.series.length > 1 ? 1 : 0}
+            strokeWidth={data.series.length > 1 && data.points.length <= MAX_SEPARATED ? 1 : 0}
             maxBarSize={WIDEST_BAR}
             isAnimationActive={false}
           />

@@ -223,7 +223,10 @@ export default function UsagePage() {
                 Days are in UTC. Deleted sessions are not included
                 {me?.permissions.includes("manage_members") === true ? "." : ", nor are sessions that you cannot see."}
               </p>
-              <CopyButton text={command} label="the command" showText className="self-start" />
+              <div className="flex max-w-full items-center gap-1">
+                <code className="min-w-0 truncate font-mono">{command}</code>
+                <CopyButton text={command} label="the command" />
+              </div>
             </footer>
           </>
         )}

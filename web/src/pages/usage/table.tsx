@@ -108,13 +108,14 @@ function Heading({ column, title, sort, isAscending, className, onSort }: Headin
     >
       <button
         type="button"
-        className="inline-flex h-8 items-center gap-1 hover:text-text max-md:h-11"
+        className="inline-flex h-8 items-center gap-1 whitespace-nowrap hover:text-text max-md:h-11"
         onClick={() => {
           onSort(column);
         }}
       >
         {title}
-        <Icon aria-hidden className={cn("size-3.5", !isSorted && "invisible")} />
+        {/* On the side where it does not move the title away from its column. */}
+        <Icon aria-hidden className={cn("size-3.5", column !== "name" && "-order-1", !isSorted && "invisible")} />
       </button>
     </th>
   );
