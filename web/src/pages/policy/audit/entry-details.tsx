@@ -58,7 +58,7 @@ export function EntryDetails({ entry }: { entry: AuditEntry }) {
 }
 
 function Id({ text }: { text: string }) {
-  return <CopyButton text={text} label="it" showText className="-ml-1" />;
+  return <CopyButton text={text} label={text} showText className="-ml-1" />;
 }
 
 interface FactProps {

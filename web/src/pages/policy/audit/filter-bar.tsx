@@ -21,7 +21,7 @@ const OUTCOME_OPTIONS = AUDIT_OUTCOMES.map((value) => ({ value, label: OUTCOME_T
 
 export function AuditFilterBar({ search, onChange }: Props) {
   return (
-    <div role="group" aria-label="Filters" className="flex min-w-0 flex-wrap items-center gap-2">
+    <div role="group" aria-label="Filters" className="contents">
       <Select
         label="Kind"
         options={KIND_OPTIONS}
@@ -42,7 +42,7 @@ export function AuditFilterBar({ search, onChange }: Props) {
       />
       <TextFilter
         label="Member"
-        placeholder="Name or ID of a member"
+        placeholder="Member"
         value={search.member}
         onCommit={(member) => {
           onChange({ member });
@@ -50,7 +50,7 @@ export function AuditFilterBar({ search, onChange }: Props) {
       />
       <TextFilter
         label="Tool"
-        placeholder="Tool, such as bash"
+        placeholder="Tool"
         value={search.tool}
         onCommit={(tool) => {
           onChange({ tool });
@@ -58,7 +58,7 @@ export function AuditFilterBar({ search, onChange }: Props) {
       />
       <TextFilter
         label="Session"
-        placeholder="ID of a session"
+        placeholder="Session ID"
         value={search.session}
         onCommit={(session) => {
           onChange({ session });
@@ -106,7 +106,7 @@ function TextField({ label, placeholder, value, onCommit }: TextFilterProps & { 
       type="search"
       aria-label={label}
       placeholder={placeholder}
-      className="w-44 max-md:w-full"
+      className="w-32 max-md:w-[calc(33%-0.25rem)]"
       value={text}
       onValueChange={setText}
       onBlur={commit}

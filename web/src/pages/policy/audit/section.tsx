@@ -77,7 +77,7 @@ export default function AuditSection() {
   });
   return (
     <div className="flex min-h-0 flex-1 flex-col">
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-2 border-b px-4 py-2">
+      <div className="flex flex-wrap items-center gap-2 border-b px-4 py-2">
         <AuditFilterBar
           search={search}
           onChange={(change) => {

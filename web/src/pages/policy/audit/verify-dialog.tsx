@@ -134,7 +134,7 @@ function Result({ found, head }: { found: AuditVerification; head: string | null
         {unsealed > 0 && `, ${unsealed.toLocaleString("en-US")} not sealed yet`}. Save the head elsewhere to detect
         later that the end was cut off:
       </p>
-      <CopyButton text={found.head} label="the head" showText className="self-start" />
+      <CopyButton text={found.head} label={`the head ${found.head}`} showText className="self-start" />
     </div>
   );
 }

@@ -55,7 +55,7 @@ export default function HooksSection() {
     <div className="flex max-w-4xl flex-col gap-6 p-6 max-md:p-4">
       <p className="text-muted">
         Hooks run one after the other, from those of the organisation to those of the session, after the rules.{" "}
-        <Link to="/policy" search={{ section: "audit", kind: "hook" }} className="text-accent hover:underline">
+        <Link to="/policy" search={{ section: "audit", kind: "hook" }} className="text-accent underline">
           Show their runs
         </Link>
       </p>

@@ -1,6 +1,7 @@
 // The rules of all layers, the highest first: the organisation, projects, agents and sessions.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { ChevronRight } from "lucide-react";
 import { type ReactNode, useRef } from "react";
 
 import { useAction } from "@/actions/use-actions";
@@ -117,7 +118,7 @@ export default function RulesSection() {
         hint="A session has rules of its own if it was started with some, or if a call was allowed in the session."
       >
         <p>
-          <Link to="/policy" search={{ section: "explain" }} className="text-accent hover:underline">
+          <Link to="/policy" search={{ section: "explain" }} className="text-accent underline">
             Explain a call
           </Link>{" "}
           <span className="text-muted">with a session to see all rules that apply to it.</span>
@@ -185,14 +186,15 @@ function Owners({ list, text, noun, isPending }: { list: Owner[]; text: string; 
     <ul className="border-t">
       {shown.map(({ id, name, permissions, tools }) => (
         <li key={id} className="border-b">
-          <details open={isFiltered || shown.length === 1}>
-            <summary className="flex min-h-9 flex-wrap items-center gap-x-3 py-1 hover:bg-hover max-md:min-h-11">
+          <details open={isFiltered || shown.length === 1} className="group">
+            <summary className="flex min-h-9 flex-wrap items-center gap-x-2 py-1 hover:bg-hover max-md:min-h-11">
+              <ChevronRight aria-hidden className="size-4 text-muted transition-transform group-open:rotate-90" />
               <SafeText className="min-w-0 flex-1 truncate font-medium">{name}</SafeText>
               <span className="text-sm text-muted">
                 {[summarizeRules(permissions), ...(tools.length > 0 ? ["toolsets"] : [])].filter(Boolean).join(", ")}
               </span>
             </summary>
-            <div className="flex flex-col gap-2 pt-1 pb-3">
+            <div className="flex flex-col gap-2 pt-1 pb-3 pl-6">
               {countRules(permissions) > 0 && (
                 <RuleList permissions={filterRules(permissions, text)} label={`Rules of ${name}`} />
               )}
