@@ -20,6 +20,8 @@ from footplate.stack import Stack
 
 _EXPECTATION_MS: Final = 30_000
 """A session starts slowly on a machine that is busy with other tests."""
+SETTINGS: Final = {"FOOTPLATE_WEBHOOK_HTTP": "true", "FOOTPLATE_WEBHOOK_ALLOW": "127.0.0.1"}
+"""The push service of the tests is on this machine."""
 expect.set_options(timeout=_EXPECTATION_MS)
 
 
@@ -28,7 +30,7 @@ async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
     """One for all tests: each of them has an organisation of its own."""
     if not (DIRECTORY / "index.html").is_file():
         pytest.fail("The dashboard is not built. Run `just web-install web-types web-build`.")
-    async with open_cluster(stack=stack) as running:
+    async with open_cluster(stack=stack, environment=SETTINGS) as running:
         yield running
 
 

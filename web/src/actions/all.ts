@@ -18,5 +18,6 @@ import "../pages/session/terminal/actions";
 import "../pages/sessions/actions";
 import "../pages/settings/actions";
 import "../pages/settings/people-actions";
+import "../pages/settings/notifications/actions";
 import "../pages/settings/work-actions";
 import "../pages/usage/actions";

@@ -26,6 +26,7 @@ export const keys = {
   members: ["members"],
   teams: ["teams"],
   limits: ["limits"],
+  notifications: ["notifications"],
 } as const satisfies Record<string, QueryKey | ((id: string) => QueryKey)>;
 
 export interface FeedChange {

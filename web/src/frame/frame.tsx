@@ -10,6 +10,7 @@ import { signOut } from "../api/queries/me";
 import { copyText } from "../design/components/copy";
 import { showToast } from "../design/components/toast";
 import { POLICY_SECTIONS } from "../pages/policy/search";
+import { renewSubscription } from "../pages/settings/notifications/push";
 import { SETTINGS_SECTIONS } from "../pages/settings/search";
 import { BottomBar } from "./bottom-bar";
 import { NAVIGATION } from "./navigation";
@@ -26,6 +27,11 @@ export function Frame() {
   const [open, setOpen] = useState<"palette" | "shortcuts" | null>(null);
 
   useEffect(() => openFeed(queries), [queries]);
+
+  useEffect(() => {
+    // It is tried again with the next page load; the settings show what is wrong.
+    renewSubscription().catch(() => undefined);
+  }, []);
 
   useEffect(() => {
     const shortcuts = new ShortcutHandler();

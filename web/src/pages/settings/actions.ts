@@ -16,6 +16,12 @@ export const settingsActions = defineActions([
   { id: "settings.members", title: "Settings: Members", scope: "settings", keywords: ["people", "invite", "roles"] },
   { id: "settings.teams", title: "Settings: Teams", scope: "settings", keywords: ["groups"] },
   { id: "settings.limits", title: "Settings: Limits", scope: "settings", keywords: ["quotas"] },
+  {
+    id: "settings.notifications",
+    title: "Settings: Notifications",
+    scope: "settings",
+    keywords: ["push", "quiet hours", "phone"],
+  },
   { id: "settings.next-section", title: "Next section", scope: "settings", shortcut: "]", isHidden: true },
   { id: "settings.previous-section", title: "Previous section", scope: "settings", shortcut: "[", isHidden: true },
 ]);

@@ -21,6 +21,7 @@ const SECTIONS: Record<SettingsSection, ComponentType> = {
   members: lazy(() => import("./members/section")),
   teams: lazy(() => import("./teams/section")),
   limits: lazy(() => import("./limits/section")),
+  notifications: lazy(() => import("./notifications/section")),
 };
 
 export default function SettingsPage() {

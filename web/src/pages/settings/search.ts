@@ -11,6 +11,7 @@ export const SETTINGS_SECTIONS = [
   "members",
   "teams",
   "limits",
+  "notifications",
 ] as const;
 export type SettingsSection = (typeof SETTINGS_SECTIONS)[number];
 
@@ -23,6 +24,7 @@ export const SECTION_TITLES: Record<SettingsSection, string> = {
   members: "Members",
   teams: "Teams",
   limits: "Limits",
+  notifications: "Notifications",
 };
 
 export function readSettingsSearch(search: RawSearch) {
