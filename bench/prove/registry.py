@@ -118,6 +118,7 @@ NAMES: Final[Mapping[str, str]] = {
     "dash-4": "pages_are_accessible",
     "dash-5": "hostile_content_stays_text",
     "dash-6": "sign_in_attacks",
+    "dash-7": "notifications_reach_browsers",
     "deploy-2": "pooler_in_transaction_mode",
     "deploy-7": "install_sizes",
     "plain-1": "names_and_structure",
