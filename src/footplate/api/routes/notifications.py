@@ -93,7 +93,7 @@ async def save_subscription(request: Request, principal: Caller) -> Response:
         p256dh=body.keys.p256dh,
         auth=body.keys.auth,
         user_agent=describe_browser(request).user_agent,
-        api_key_id=profile.key_id,
+        api_key_id=profile.key_id if profile.session_id is None else None,
         browser_session_id=profile.session_id,
     )
 
