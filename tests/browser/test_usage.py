@@ -16,7 +16,7 @@ from footplate.testing.model_scripts import replies
 from footplate.testing.reply_steps import Step, text, usage
 
 UNPRICED = "claude-nova-9"
-PRICED = "claude-sonnet-4-5"
+PRICED = "claude-sonnet-4-6"
 _COLUMNS = (
     "organisation, day, agent, model, harness, key, project, parameters, status, slot, turns, microseconds,"
     " input_tokens, output_tokens, cache_read, cache_write, requests, cost_microusd, priced_turns, unpriced_turns"
