@@ -119,6 +119,7 @@ async def test_a_refused_key_keeps_the_form(workplace: Workplace) -> None:
 
 
 @pytest.mark.action("settings.revoke-key", "settings.show-revoked-keys")
+@pytest.mark.timing
 async def test_keys_in_every_state_and_revoking(workplace: Workplace) -> None:
     active = await _create_key(workplace, "active one")
     past = (datetime.now(UTC) - timedelta(days=2)).isoformat()

@@ -47,6 +47,7 @@ async def _turn_on(page: Page) -> None:
 
 @pytest.mark.smoke
 @pytest.mark.action("settings.notifications", "settings.notify-here")
+@pytest.mark.timing
 async def test_a_call_that_waits_is_shown_once_and_a_click_opens_it(workplace: Workplace, service: PushService) -> None:
     window, push = await _open(workplace, service)
     page = window.page
@@ -71,6 +72,7 @@ async def _shows(push: BrowserPush, expected: list[dict[str, Any]]) -> bool:
 
 
 @pytest.mark.action("settings.test-notification")
+@pytest.mark.timing
 async def test_a_browser_is_tested_and_revoked_from_another_one(workplace: Workplace, service: PushService) -> None:
     window, push = await _open(workplace, service)
     page = window.page

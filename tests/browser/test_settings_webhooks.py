@@ -73,6 +73,7 @@ async def test_a_webhook_is_created_and_its_secret_is_shown_once(workplace: Work
 
 
 @pytest.mark.action("settings.webhook-test", "settings.webhook-replay", "settings.webhook-failed")
+@pytest.mark.timing
 async def test_a_test_event_arrives_and_is_sent_again(workplace: Workplace) -> None:
     async with WebhookReceiver() as receiver:
         endpoint = await _create(workplace, receiver.url("/hook"))
