@@ -78,7 +78,7 @@ async def test_a_schedule_is_created_with_a_preview_of_its_runs(workplace: Workp
     await page.get_by_label("Command", exact=True).fill("make test")
     await page.get_by_label("If an earlier session still works").click()
     await page.get_by_role("option", name="Skip the run").click()
-    await page.keyboard.press("Control+Enter")
+    await page.get_by_role("button", name="Create schedule").click()
     await expect(page.get_by_role("heading", name="Nightly build")).to_be_visible()
     stored = await _read(workplace, _id_of(page))
     assert (stored["agent"]["id"], stored["overlap_policy"], stored["ends_when_done"]) == (agent, "skip", True)
