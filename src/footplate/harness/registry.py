@@ -17,6 +17,8 @@ from footplate.harness import lazy_import
 GROUP: Final = "footplate.harnesses"
 PROGRAMS: Final = "footplate.programs"
 TRANSCRIPTS: Final = "footplate.transcripts"
+_EXTRAS: Final = {"claude": "claude"}
+"""The harnesses with an extra of their own. The others are in `server`."""
 
 log = structlog.get_logger(__name__)
 
@@ -80,8 +82,9 @@ class HarnessRegistry:
 
 def missing_extra(point: EntryPoint, error: Exception) -> str:
     """The extra of this package whose absence is the reason of the error, such as `footplate[claude]`, or nothing."""
-    is_own = point.value.startswith(f"{GROUP.partition('.')[0]}.")
-    return f"footplate[{point.name}]" if is_own and isinstance(error, ModuleNotFoundError) else ""
+    if not point.value.startswith("footplate.") or not isinstance(error, ModuleNotFoundError):
+        return ""
+    return f"footplate[{_EXTRAS.get(point.name, 'server')}]"
 
 
 def _find_entry_point(name: str) -> EntryPoint:

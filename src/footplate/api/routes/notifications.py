@@ -1,6 +1,6 @@
 """`/v1/notification_settings` and `/v1/push_subscriptions`: the caller's notifications, in browsers and as a whole.
 
-Everything here concerns the caller alone: nobody can read or change the notifications of another member.
+A caller reads and changes only its own notifications, whatever its roles are.
 """
 
 from fastapi import Request

@@ -4,7 +4,7 @@ import type { UsageGrouping, UsageLine } from "@/api/queries/usage";
 import { amountOf, figuresOf, keyOf, type Measure, type UsageRow } from "./figures";
 import { addDays, countDays, type Period } from "./period";
 
-/** More could not be told apart by their colour. */
+/** More series than this cannot be distinguished by their colours. */
 export const MAX_SERIES = 5;
 /** A longer period is shown by weeks. */
 const MAX_DAYS = 92;
