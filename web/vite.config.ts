@@ -49,6 +49,8 @@ export default defineConfig({
   },
   test: {
     environment: "happy-dom",
+    // A fresh DOM for each file takes ten times as long as the tests.
+    isolate: false,
     include: ["src/**/*.test.{ts,tsx}"],
     restoreMocks: true,
   },

@@ -38,7 +38,7 @@ describe("tickFor", () => {
       return (Math.floor(now / tick) * tick - created) / 1000;
     });
     const isMinute = ages.map((age) => formatAge(age).endsWith("min"));
-    expect(isMinute).toEqual([...isMinute].sort());
+    expect(isMinute).toEqual([...isMinute].sort((one, other) => Number(one) - Number(other)));
   });
 });
 

@@ -8,7 +8,7 @@ export interface TextPart {
 // Control characters except tab and line feed; soft hyphen; bidirectional controls; zero-width characters; fillers that
 // look like spaces; variation selectors beyond emoji; tags; the byte order mark; lone surrogates.
 const HIDDEN =
-  // eslint-disable-next-line no-control-regex, no-misleading-character-class -- these characters are what it finds
+  // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- these characters are what it finds
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
 /** Between parts of one emoji, such as a family, a joiner is no trick. */
 const EMOJI_BEFORE = /\p{Extended_Pictographic}(?:\ufe0f|[\u{1f3fb}-\u{1f3ff}])*$/u;

@@ -70,7 +70,7 @@ export function CodeBlock({
 }) {
   return (
     <pre
-      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+      // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
       tabIndex={0}
       role="region"
       aria-label={label}

@@ -216,7 +216,7 @@ function DenyForm({ onCancel, onDeny }: { onCancel: () => void; onDeny: (message
       </label>
       <Textarea
         id="deny-message"
-        // eslint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
+        // oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
         autoFocus
         rows={2}
         className="min-h-14"
@@ -298,7 +298,7 @@ function EditForm({
           </label>
           <Textarea
             id={`edit-${name}`}
-            // eslint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
+            // oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
             autoFocus={index === 0}
             spellCheck={false}
             rows={Math.min(12, Math.max(2, text.split("\n").length))}

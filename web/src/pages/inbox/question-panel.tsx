@@ -53,7 +53,7 @@ export function QuestionPanel({
   }
 
   return (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- keys of its fields
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- keys of its fields
     <form
       ref={form}
       className="flex flex-1 flex-col gap-6"

@@ -49,7 +49,7 @@ function pick(values: Record<string, unknown>): Record<string, unknown> {
 function Command({ text }: { text: string }) {
   return (
     <pre
-      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+      // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
       tabIndex={0}
       role="region"
       aria-label="Command"
@@ -87,7 +87,7 @@ function Value({ name, value }: { name: string; value: unknown }) {
 /** The text that an edit removes, and the text that it puts there. */
 function Replacement({ before, after }: { before: string; after: string }) {
   return (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
     <div tabIndex={0} role="region" aria-label="Change" className={BOX}>
       {[
         { text: before, mark: "−", title: "Removed", color: "bg-removed" },

@@ -32,7 +32,7 @@ describe("toRequests", () => {
     const { session, steps } = toRequests({ ...DRAFT, attempts: 3, check: "pytest -q" });
     expect("initial_events" in session).toBe(false);
     expect(steps).toMatchObject([{ kind: "parallel", max_running: 3, branches: "best", check: "pytest -q" }]);
-    expect((steps[0]?.["sessions"] as unknown[]).length).toBe(3);
+    expect(steps[0]?.["sessions"]).toHaveLength(3);
   });
 
   it("sends images to the model, and writes other files into the tree", () => {

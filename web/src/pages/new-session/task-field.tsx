@@ -34,7 +34,6 @@ export function TaskField({ prompt, attached, attachments, error, isDisabled, on
   }
   return (
     <div className="flex flex-col gap-1">
-      {/* eslint-disable-next-line jsx-a11y/no-static-element-interactions -- the button attaches files too */}
       <div
         className={cn(
           "rounded-lg border border-line-strong bg-canvas focus-within:border-accent",
@@ -51,7 +50,7 @@ export function TaskField({ prompt, attached, attachments, error, isDisabled, on
         onDrop={onDrop}
       >
         <textarea
-          // eslint-disable-next-line jsx-a11y/no-autofocus -- the page is for this field
+          // oxlint-disable-next-line jsx-a11y/no-autofocus -- the page is for this field
           autoFocus
           aria-label="Task"
           aria-invalid={error === undefined ? undefined : true}

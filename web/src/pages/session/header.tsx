@@ -100,7 +100,7 @@ function RenameForm({ title, onRename }: { title: string; onRename: (title: stri
     >
       <Input
         aria-label="Title of the session"
-        // eslint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
+        // oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for this field
         autoFocus
         maxLength={2000}
         className="min-w-0 flex-1"

@@ -49,7 +49,7 @@ export function Board({ columns, counts, cursorId, selected, onSelect, onMove, i
     void navigate({ to: "/sessions/$sessionId", params: { sessionId: id } });
   }
   return (
-    // eslint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- the clicks are of the links in it
+    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- the clicks are of the links in it
     <div className="flex min-h-0 flex-1 overflow-x-auto" onClick={onClick}>
       {columns.map(({ state, pages }) => (
         <BoardColumn
@@ -77,7 +77,7 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, onMove
   const section = useRef<HTMLElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const isSeen = useIsSeen(section);
-  // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is passed on
+  // oxlint-disable-next-line react/incompatible-library -- nothing of it is passed on
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -109,12 +109,12 @@ function BoardColumn({ state, pages, count, cursorId, selected, onSelect, onMove
           <span className="text-sm text-muted">{count?.toLocaleString()}</span>
         </h2>
       )}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the arrow keys move the cursor in it */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the arrow keys move the cursor in it */}
       <div
         ref={scroller}
         role="group"
         aria-label="Cards"
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
         onKeyDown={(event) => {

@@ -22,7 +22,7 @@ const lists = new Map<string, RowPages>();
 
 /** The list with these filters. It is kept, so that a return to it shows it at once, where it was. */
 export function rowPagesOf(filters: SessionFilters): RowPages {
-  const key = JSON.stringify(Object.entries(filters).sort());
+  const key = JSON.stringify(Object.entries(filters).sort(([one], [other]) => one.localeCompare(other)));
   const pages = lists.get(key) ?? new RowPages(filters, listSessions);
   lists.delete(key);
   lists.set(key, pages);

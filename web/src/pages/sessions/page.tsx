@@ -45,9 +45,9 @@ export default function SessionsPage() {
       state: one,
       pages: rowPagesOf({ ...others, state: one }),
     }));
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- the key stands for the filters
+    // oxlint-disable-next-line react/exhaustive-deps -- the key stands for the filters
   }, [key, layout, isPhone]);
-  const list = useMemo(() => rowPagesOf(filters), [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  const list = useMemo(() => rowPagesOf(filters), [key]); // oxlint-disable-line react/exhaustive-deps
   const shown = useMemo(
     () => (layout === "list" ? [list] : columns.map((column) => column.pages)),
     [layout, list, columns],

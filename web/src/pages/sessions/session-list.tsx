@@ -34,7 +34,7 @@ export function SessionList(props: Props) {
   const navigate = useNavigate();
   const scroller = useRef<HTMLDivElement>(null);
   const height = isPhone ? PHONE_ROW_HEIGHT : ROW_HEIGHT;
-  // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is passed on
+  // oxlint-disable-next-line react/incompatible-library -- nothing of it is passed on
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -77,13 +77,13 @@ export function SessionList(props: Props) {
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       {header}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the clicks are of the links in it */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the clicks are of the links in it */}
       <div
         ref={scroller}
         data-testid="rows"
         role="region"
         aria-label={`${label}, which can be scrolled`}
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px] [overflow-anchor:none]"
         onClick={onClick}

@@ -48,8 +48,7 @@ export function ScheduleForm({ schedule, choices, onSaved, onCancel }: Props) {
   const { errors, isDirty, isSubmitting, dirtyFields } = formState;
   const agentId = useWatch({ control, name: "agentId" });
   const newest = agents.find((agent) => agent.id === agentId)?.version;
-  const isOutdated =
-    schedule !== null && agentId === schedule.agent.id && newest !== undefined && newest > schedule.agent.version;
+  const isOutdated = agentId === schedule?.agent.id && newest !== undefined && newest > schedule.agent.version;
   const blocker = useBlocker({
     shouldBlockFn: () => isDirty && !isSaved.current,
     enableBeforeUnload: () => isDirty && !isSaved.current,

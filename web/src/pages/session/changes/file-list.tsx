@@ -33,7 +33,6 @@ export function FileList({ files, activeId, onOpen, fieldId, rowHeight = 32 }: F
   const scroller = useRef<HTMLDivElement>(null);
   const wanted = text.trim().toLowerCase();
   const shown = wanted === "" ? files : files.filter((file) => file.path.toLowerCase().includes(wanted));
-  // eslint-disable-next-line react-hooks/incompatible-library -- its functions are called again with each render
   const rows = useVirtualizer({
     count: shown.length,
     getScrollElement: () => scroller.current,
@@ -46,7 +45,7 @@ export function FileList({ files, activeId, onOpen, fieldId, rowHeight = 32 }: F
       rows.scrollToIndex(active);
     }
     // Only when the active file changes, not when the list scrolls.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
   }, [active]);
 
   return (

@@ -4,7 +4,7 @@ import { splitHidden } from "@/design/text/safe-text";
 /** A longer line is cut: nobody reads it, and a line of megabytes would freeze the page. */
 export const LONGEST_LINE = 2_000;
 const ANY_HIDDEN =
-  // eslint-disable-next-line no-control-regex, no-misleading-character-class -- a quick test before `splitHidden`
+  // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- a quick test before `splitHidden`
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff]/;
 
 /** Of one file. It counts what it changed. */

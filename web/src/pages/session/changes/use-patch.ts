@@ -54,7 +54,7 @@ export function usePatch(url: string | null, revision: string): Patch & { retry:
     };
   }, [url, revision, attempt]);
 
-  const hasFailed = loaded !== null && loaded.url === url && loaded.patch.error !== null;
+  const hasFailed = loaded?.url === url && loaded.patch.error !== null;
   useEffect(
     () =>
       hasFailed
@@ -69,7 +69,7 @@ export function usePatch(url: string | null, revision: string): Patch & { retry:
 
   const cached = url === null ? undefined : cache.get(url);
   const patch =
-    loaded !== null && loaded.url === url
+    loaded?.url === url
       ? loaded.patch
       : cached === undefined
         ? NOTHING

@@ -80,7 +80,7 @@ export function Composer({ session, mayOperate }: { session: Session; mayOperate
   });
 
   return (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- files can be dropped; a button does the same
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- files can be dropped; a button does the same
     <section
       aria-label="Message"
       className={cn("border-t bg-canvas px-4 pt-2 pb-3 md:px-8", isDropping && "bg-selected")}

@@ -72,7 +72,7 @@ export function ForkDialog({ session, eventId, place, onClose }: Props) {
           </>
         }
       >
-        {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- keys of its fields */}
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- keys of its fields */}
         <form
           className="flex flex-col gap-3 pb-2"
           onSubmit={(event) => {
@@ -90,7 +90,7 @@ export function ForkDialog({ session, eventId, place, onClose }: Props) {
             {(control) => (
               <Textarea
                 {...control}
-                // eslint-disable-next-line jsx-a11y/no-autofocus -- the person has just opened this dialog
+                // oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just opened this dialog
                 autoFocus
                 rows={3}
                 value={text}

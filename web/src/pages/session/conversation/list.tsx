@@ -38,7 +38,7 @@ export function ConversationList(props: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const [hasNew, setHasNew] = useState(false);
-  // eslint-disable-next-line react-hooks/incompatible-library -- the React compiler is not used
+  // oxlint-disable-next-line react/incompatible-library -- the React compiler is not used
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -113,7 +113,7 @@ export function ConversationList(props: Props) {
     <div className="relative min-h-0 flex-1">
       <div
         ref={scroller}
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         role="log"
         aria-label="Conversation"

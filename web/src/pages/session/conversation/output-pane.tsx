@@ -44,7 +44,7 @@ function Output({ call }: { call: ToolCall }) {
       .filter(({ line }) => words === "" || line.toLowerCase().includes(words));
   }, [text, search]);
   const scroller = useRef<HTMLDivElement>(null);
-  // eslint-disable-next-line react-hooks/incompatible-library -- the React compiler is not used
+  // oxlint-disable-next-line react/incompatible-library -- the React compiler is not used
   const list = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroller.current,
@@ -81,7 +81,7 @@ function Output({ call }: { call: ToolCall }) {
       </div>
       <div
         ref={scroller}
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         role="region"
         aria-label="Output"

@@ -19,7 +19,7 @@ interface Props {
 
 export function Timeline({ turns, current, onSelect }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
-  // eslint-disable-next-line react-hooks/incompatible-library -- the React compiler is not used
+  // oxlint-disable-next-line react/incompatible-library -- the React compiler is not used
   const list = useVirtualizer({
     count: turns.length,
     getScrollElement: () => scroller.current,

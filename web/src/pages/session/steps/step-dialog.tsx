@@ -104,7 +104,7 @@ export function StepDialog({ session, state, commands }: Props) {
           </>
         }
       >
-        {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- a shortcut of all its fields */}
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- a shortcut of all its fields */}
         <form
           className="flex flex-col gap-3"
           onSubmit={(event) => {
@@ -158,7 +158,7 @@ export function StepDialog({ session, state, commands }: Props) {
                 <Textarea
                   {...control}
                   // The dialog is opened to write this.
-                  // eslint-disable-next-line jsx-a11y/no-autofocus
+                  // oxlint-disable-next-line jsx-a11y/no-autofocus
                   autoFocus
                   rows={4}
                   spellCheck={draft.kind !== "shell"}

@@ -22,7 +22,7 @@ export function SearchBar({ onFind, onClose }: Props) {
     <div role="search" className="flex shrink-0 items-center gap-2 border-b px-4 py-1">
       <Input
         // The bar is opened to type in it.
-        // eslint-disable-next-line jsx-a11y/no-autofocus
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         aria-label="Search in the terminal"
         className="max-w-80"

@@ -15,7 +15,7 @@ export const Code = memo(function Code({ code, language }: { code: string; langu
   return (
     <div className="group/code relative my-3 overflow-hidden rounded-md border bg-code">
       <pre
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a box that scrolls must be reachable by keyboard
         tabIndex={0}
         role="region"
         aria-label={language === "" ? "Code" : `Code, ${language}`}
