@@ -1,9 +1,11 @@
 """Runs turns that call the toolset of the separate package, while workers are killed, and counts the calls.
 
-The tools write the ID of each call to a file. The log and the file then show how often each call was made.
+The tools write the ID of each call to a file. The log and the file then show how often each call was made. With
+Claude Code, a call that a lost worker had not started is not in the log; the model's next request tells it so.
 """
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ TOOLSET: Final = "ledger"
 HARNESSES: Final = ("native", "claude")
 _SCRIPT: Final = "ledger-calls"
 _UNKNOWN: Final = "outcome of this call is unknown"
+_NOT_STARTED: Final = "This call was not started"
 _PATIENCE: Final = 600.0
 _RUNNING: Final = frozenset({"running", "pending"})
 
@@ -32,6 +35,8 @@ class ToolCallFindings:
     """Calls whose result says that the outcome is unknown."""
     unknown_made: int = 0
     """Those of them that the tool received."""
+    not_started: int = 0
+    """Calls that the model requested and that a lost worker had not started."""
     kills: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -74,16 +79,18 @@ async def call_under_kills(
 ) -> ToolCallFindings:
     """Runs the sessions, with both harnesses, and kills a random worker again and again until all have ended."""
     findings, chance = ToolCallFindings(), random.Random(seed)
-    await cluster.model.install(_SCRIPT, build_script(calls_per_session))
     slots = asyncio.Semaphore(concurrent)
-    logs: list[tuple[str, list[Event]]] = []
+    logs: list[tuple[str, int, list[Event]]] = []
 
     async def run_session(number: int) -> None:
         async with slots:
-            harness = HARNESSES[number % len(HARNESSES)]
+            harness, script = HARNESSES[number % len(HARNESSES)], f"{_SCRIPT}-{number}"
+            await cluster.model.install(script, build_script(calls_per_session))
             session_id = await client.session(agents[harness], title=f"{number}")
-            await client.send_text(session_id, f"Note. [[script:{_SCRIPT}]]")
-            logs.append((harness, await wait_for_turn(client, session_id)))
+            await client.send_text(session_id, f"Note. [[script:{script}]]")
+            events = await wait_for_turn(client, session_id)
+            requests = await cluster.model.requests(script)
+            logs.append((harness, json.dumps(requests[-1]["body"]).count(_NOT_STARTED), events))
 
     async with Client(cluster) as client, asyncio.TaskGroup() as group:
         agents = {harness: await create_agent(client, cluster, harness) for harness in HARNESSES}
@@ -98,9 +105,10 @@ async def call_under_kills(
                 print(f"  {findings.kills} kills, {len(logs)} of {sessions} turns ended", flush=True)
     path = ledger_path(cluster)
     made = Counter(path.read_text().split() if path.exists() else [])
-    for harness, events in logs:
-        _check_session(findings, harness, events, calls_per_session, made)
-    if unlogged := set(made) - {use["id"] for _, events in logs for use in _uses(events)}:
+    for harness, not_started, events in logs:
+        findings.not_started += not_started
+        _check_session(findings, harness, events, calls_per_session - not_started, made)
+    if unlogged := set(made) - {use["id"] for _, _, events in logs for use in _uses(events)}:
         findings.faults.append(f"{len(unlogged)} calls that are not in the log were made")
     return findings
 

@@ -36,7 +36,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         headline=headline if not found.faults else f"{calls} calls, {found.kills} kills: {len(found.faults)} faults",
         summary=f"a toolset of a separate package was called {calls} times ({by_harness}) while a random worker was "
         f"killed {found.kills} times: no call was made twice, each has one result, and the {found.unknown} calls whose "
-        f"outcome is unknown say so ({found.unknown_made} of them had reached the tool); {len(found.faults)} faults",
+        f"outcome is unknown say so ({found.unknown_made} of them had reached the tool); {found.not_started} further "
+        f"calls had not started, which the model learned; {len(found.faults)} faults",
         holds=not found.faults and found.kills > 0,
         details={"faults": [*found.faults], "kills": found.kills, "unknown": found.unknown},
     )
