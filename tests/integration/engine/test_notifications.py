@@ -114,7 +114,7 @@ class Push:
 
     async def set_quiet(self, quiet: QuietHours | None, *, enabled: bool = True) -> None:
         await self.change(
-            lambda unit: unit.update_notification_settings(self.member, NotificationSettings(enabled, quiet))
+            lambda unit: unit.update_notification_settings(self.member, lambda _: NotificationSettings(enabled, quiet))
         )
 
 
@@ -307,6 +307,21 @@ async def test_in_quiet_hours_nothing_is_sent_and_what_still_waits_is_sent_after
 
 def _clock(now: datetime) -> time:
     return now.time().replace(second=0, microsecond=0)
+
+
+async def test_changes_at_the_same_time_are_all_saved(push: Push) -> None:
+    units, quiet = push.engine.cell.units, QuietHours(time(22), time(7), "UTC")
+    async with units.unit(push.member, None) as unit:
+        await unit.update_notification_settings(push.member, lambda old: replace(old, is_enabled=False))
+        other = asyncio.create_task(
+            push.change(
+                lambda unit: unit.update_notification_settings(push.member, lambda old: replace(old, quiet_hours=quiet))
+            )
+        )
+        assert await asyncio.wait({other}, timeout=0.5) == (set(), {other})
+    await other
+    saved = await push.engine.cell.reads.notification_settings(push.member)
+    assert saved == NotificationSettings(is_enabled=False, quiet_hours=quiet)
 
 
 async def test_who_has_turned_notifications_off_receives_only_tests(push: Push) -> None:

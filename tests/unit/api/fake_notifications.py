@@ -1,6 +1,6 @@
 """In-memory fakes of push subscriptions and notification settings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -49,8 +49,12 @@ class FakeNotificationReads:
 class FakeNotificationUnit:
     notification_world: NotificationWorld
 
-    async def update_notification_settings(self, principal: Principal, settings: NotificationSettings) -> None:
-        self.notification_world.settings[principal.id] = settings
+    async def update_notification_settings(
+        self, principal: Principal, change: Callable[[NotificationSettings], NotificationSettings]
+    ) -> NotificationSettings:
+        settings = self.notification_world.settings
+        settings[principal.id] = change(settings.get(principal.id, NotificationSettings()))
+        return settings[principal.id]
 
     async def save_push_subscription(self, principal: Principal, new: NewPushSubscription) -> PushSubscription:
         self.notification_world.new.append(new)

@@ -49,17 +49,19 @@ async def update_settings(request: Request, principal: Caller) -> Response:
     """Changes whether and when the caller receives notifications."""
     body, raw = await read_body(request, NotificationSettingsUpdate)
     services = get_services(request)
-    old, sent = await services.reads.notification_settings(principal), body.model_fields_set
-    quiet = old.quiet_hours
-    if "quiet_hours" in sent:
-        quiet = None if body.quiet_hours is None else body.quiet_hours.to_domain()
-    settings = NotificationSettings(body.enabled if "enabled" in sent else old.is_enabled, quiet)
+    quiet = None if body.quiet_hours is None else body.quiet_hours.to_domain()
     if quiet is not None:
         quiet.check()
     public_key = (await services.push_keys.load()).public
 
+    def change(old: NotificationSettings) -> NotificationSettings:
+        return NotificationSettings(
+            body.enabled if "enabled" in body.model_fields_set else old.is_enabled,
+            quiet if "quiet_hours" in body.model_fields_set else old.quiet_hours,
+        )
+
     async def work(unit: UnitOfWork) -> ChangeResult:
-        await unit.update_notification_settings(principal, settings)
+        settings = await unit.update_notification_settings(principal, change)
         return wire.serialize_settings(settings, public_key), None
 
     response = await execute_change(request, principal, raw, work)

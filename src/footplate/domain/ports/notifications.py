@@ -1,6 +1,6 @@
 """Ports of notifications: what the API and the engine need from the store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -24,8 +24,12 @@ class NotificationReads(Protocol):
 class NotificationUnit(Protocol):
     """The part of the API's unit of work that changes the notifications of the caller."""
 
-    async def update_notification_settings(self, principal: Principal, settings: NotificationSettings) -> None:
-        """Replace the settings. What quiet hours have postponed is sent at the end of the new ones."""
+    async def update_notification_settings(
+        self, principal: Principal, change: Callable[[NotificationSettings], NotificationSettings]
+    ) -> NotificationSettings:
+        """Change the settings, which are locked meanwhile, and return the new ones. What quiet hours have postponed
+        is sent at the end of the new ones.
+        """
 
     async def save_push_subscription(self, principal: Principal, new: NewPushSubscription) -> PushSubscription:
         """Create a subscription, or renew the one with the same address. Of another member, it is replaced."""

@@ -4,7 +4,7 @@ A subscription is a webhook endpoint with the format `push`, so its deliveries a
 the private key or the keys of a browser to the API.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -44,13 +44,20 @@ class NotificationUnitOfWork(AuditUnitOfWork, NotificationUnit):
 
     _connection: Connection
 
-    async def update_notification_settings(self, principal: Principal, settings: NotificationSettings) -> None:
+    async def update_notification_settings(
+        self, principal: Principal, change: Callable[[NotificationSettings], NotificationSettings]
+    ) -> NotificationSettings:
+        owner = (principal.id, principal.organisation)
+        row = await self._connection.fetchrow(
+            SQL["lock_notification_settings"], *owner, NotificationSettings().is_enabled
+        )
+        assert row is not None
+        settings = change(_load_settings(row))
         quiet = settings.quiet_hours
         hours = (None, None, None) if quiet is None else (quiet.start, quiet.end, quiet.timezone)
-        await self._connection.execute(
-            SQL["save_notification_settings"], principal.id, principal.organisation, settings.is_enabled, *hours
-        )
-        await self._connection.execute(SQL["resume_postponed_pushes"], principal.id, principal.organisation)
+        await self._connection.execute(SQL["save_notification_settings"], *owner, settings.is_enabled, *hours)
+        await self._connection.execute(SQL["resume_postponed_pushes"], *owner)
+        return settings
 
     async def save_push_subscription(self, principal: Principal, new: NewPushSubscription) -> PushSubscription:
         owner = (principal.id, principal.organisation)

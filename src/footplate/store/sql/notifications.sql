@@ -3,12 +3,14 @@
 -- name: notification_settings
 select * from notification_settings where principal = $1 and organisation = $2
 
+-- name: lock_notification_settings
+-- Creates the row if it is missing, so that it can be locked.
+insert into notification_settings (principal, organisation, is_enabled) values ($1, $2, $3)
+on conflict (principal) do update set updated_at = now() returning *
+
 -- name: save_notification_settings
-insert into notification_settings (principal, organisation, is_enabled, quiet_start, quiet_end, timezone)
-values ($1, $2, $3, $4, $5, $6)
-on conflict (principal) do update
-set is_enabled = excluded.is_enabled, quiet_start = excluded.quiet_start, quiet_end = excluded.quiet_end,
-    timezone = excluded.timezone, updated_at = now()
+update notification_settings set is_enabled = $3, quiet_start = $4, quiet_end = $5, timezone = $6
+where principal = $1 and organisation = $2
 
 -- name: resume_postponed_pushes
 -- After a change of the quiet hours, what was postponed is due. The sender postpones it again if it has to.
