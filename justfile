@@ -124,3 +124,7 @@ web-dev: web-types
 # A server with realistic content for the dashboard; prints its address and API key, and runs until Ctrl-C.
 web-content *arguments:
     {{ python }} -m bench.support.dashboard_content {{ arguments }}
+
+# Check alerts, systemd units and Kubernetes manifests of deploy/. Needs promtool (apt: prometheus), systemd and uv.
+deploy-check:
+    deploy/check.sh
