@@ -125,6 +125,19 @@ web-dev: web-types
 web-content *arguments:
     {{ python }} -m bench.support.dashboard_content {{ arguments }}
 
-# Check alerts, systemd units and Kubernetes manifests of deploy/. Needs promtool (apt: prometheus), systemd and uv.
+# Build the base of the container image with mmdebstrap, on a machine that reaches no registry.
+image-base:
+    deploy/image/base.sh
+
+# Build the container image `footplate:TARGET`, `server` or `claude`, and print its size.
+image target="server":
+    docker build --file deploy/image/Dockerfile --target {{ target }} --tag footplate:{{ target }} .
+    docker image inspect --format '{{{{ .Size }} bytes' footplate:{{ target }}
+
+# Write the SBOM of an image to standard output, as CycloneDX in JSON. Needs uv.
+image-sbom image="footplate:server":
+    @deploy/image/sbom.sh {{ image }}
+
+# Check alerts, units, manifests and compose.yaml of deploy/. Needs promtool (apt: prometheus), systemd, compose and uv.
 deploy-check:
     deploy/check.sh

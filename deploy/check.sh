@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the files of deploy/ that no test runs: alerts with promtool (Debian's `prometheus`), units with systemd-analyze,
-# and Kubernetes manifests with kubernetes-validate (PyPI, pinned, in an environment of its own).
+# Kubernetes manifests with kubernetes-validate (PyPI, pinned, in an environment of its own), and compose.yaml.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,4 +17,10 @@ problems=$(systemd-analyze verify --man=no --root="$root" footplate-worker.servi
 grep --invert-match DelegateSubgroup <<<"$problems" | grep . && exit 1
 
 uvx --quiet --from kubernetes-validate==1.37.0 kubernetes-validate --strict --quiet -k 1.33 kubernetes/footplate.yaml
+
+compose=$(docker compose version >/dev/null 2>&1 && echo "docker compose" || echo docker-compose)
+mkdir "$root/secrets"
+cp compose.yaml "$root/"
+touch "$root"/secrets/{footplate,worker,postgres,redis,s3}.env
+(cd "$root" && FOOTPLATE_NAME=localhost $compose config --quiet)
 echo "deploy: no problem found"
