@@ -15,7 +15,7 @@ from typing import Final, get_args
 from playwright.async_api import Page, async_playwright
 
 from bench.support.browser.chromium import find_browser
-from bench.support.browser.dashboard_pages import create_pages_content, list_pages
+from bench.support.browser.dashboard_pages import create_pages_content, list_pages, open_listed_page
 from bench.support.browser.dashboard_window import DESKTOP, FLAGS, PHONE, Theme, Workplace
 from bench.support.dashboard_content import open_content_cluster
 
@@ -51,7 +51,7 @@ async def take_screenshots(output: Path, wanted: Sequence[str]) -> None:
                 for name, address in pages.items():
                     if wanted and name not in wanted:
                         continue
-                    await window.open_page(address)
+                    await open_listed_page(window, address)
                     await window.page.wait_for_timeout(_SETTLED_MS)
                     path = output / f"{name}-{size_name}-{theme}.webp"
                     await take_screenshot(window.page, path)

@@ -40,10 +40,12 @@ export function CopyButton({ text, label, className, showText = false }: CopyBut
       clearTimeout(timer);
     };
   }, [isCopied]);
+  // The name contains the text that is shown, so that a person can call it by voice.
+  const named = showText && !label.includes(text) ? `${label} ${text}` : label;
   return (
     <button
       type="button"
-      aria-label={isCopied ? "Copied" : `Copy ${label}`}
+      aria-label={isCopied && !showText ? "Copied" : `${isCopied ? "Copied" : "Copy"} ${named}`}
       title={`Copy ${label}`}
       className={cn(
         "inline-flex min-h-6 max-w-full min-w-6 items-center justify-center gap-1.5 rounded-sm px-1 text-muted hover:bg-hover hover:text-text",

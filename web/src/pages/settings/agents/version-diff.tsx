@@ -24,6 +24,13 @@ function markLines(text: string): string {
     .join("\n");
 }
 
+/** Nothing in the text can have the focus, and without it the keyboard could not scroll. */
+function makeFocusable(container: HTMLDivElement | null): void {
+  if (container !== null) {
+    container.tabIndex = 0;
+  }
+}
+
 export default function VersionDiff({ before, after, name }: { before: string; after: string; name: string }) {
   const isDark = useIsDark();
   const isNarrow = useSyncExternalStore(subscribe, () => narrow.matches);
@@ -57,7 +64,8 @@ export default function VersionDiff({ before, after, name }: { before: string; a
       <CodeView
         items={items}
         options={options}
-        className="min-h-0 flex-1 overflow-x-hidden overflow-y-auto rounded-md"
+        className="min-h-0 flex-1 overflow-x-hidden overflow-y-auto rounded-md outline-offset-[-2px]"
+        containerRef={makeFocusable}
         style={DIFF_STYLE}
         disableWorkerPool
       />
