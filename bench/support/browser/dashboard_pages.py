@@ -1,55 +1,39 @@
 """The addresses of all pages of the dashboard, and realistic content for them."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from bench.support.browser.dashboard_window import DashboardWindow
-from bench.support.browser.settings_content import SettingsContent
-from bench.support.clients import Client
 from bench.support.cluster import Cluster
+from bench.support.dashboard import sessions, work
 from bench.support.dashboard_content import create_content
-
-_PIPELINE: Final[list[dict[str, Any]]] = [
-    {"kind": "shell", "name": "build", "command": "make build || echo built"},
-    {"kind": "shell", "name": "tests", "command": "echo '2 failed, 5 passed'; exit 1", "on_failure": "continue"},
-    {
-        "kind": "parallel",
-        "name": "attempts",
-        "branches": "best",
-        "check": "grep -q 42 answer",
-        "sessions": [{"name": "small", "shell": "echo 1 > answer"}, {"name": "clear", "shell": "echo 42 > answer"}],
-    },
-    {"kind": "external", "name": "review", "instructions": "Read the changes, and say whether they can be merged."},
-    {"kind": "prompt", "name": "fix", "content": "Make the tests pass. They report:\n${steps.tests.stdout}"},
-    {"kind": "merge", "name": "deliver", "into": "release", "message": "Make the tests pass"},
-]
-
 
 SIGN_IN: Final = "/sign-in"
 """The only page without the frame."""
+_PROMPT: Final = "Add a page with the opening hours. Take the texts from docs/hours.md, and link it in the footer."
 
 
 def list_pages(ids: Mapping[str, str]) -> dict[str, str]:
-    """Returns the address of each page by a short name. `ids`: those of sessions by title, and of other entries."""
-    work, pipeline = f"/sessions/{ids['Make the tests pass']}", f"/sessions/{ids['Release pipeline']}"
+    """Returns the address of each page by a short name. `ids`: those of `create_pages_content`."""
+    work_done, pipeline = f"/sessions/{ids[sessions.MEDIAN]}", f"/sessions/{ids[work.PIPELINE]}"
     schedule = f"/schedules/{ids['schedule']}"
     return {
         "sign-in": SIGN_IN,
-        "device": "/device",
+        "device": f"/device?user_code={ids['device']}",
         "device-refused": "/device?user_code=WDJB-MJHT",
         "inbox": "/inbox",
         "sessions": "/sessions",
         "board": "/sessions?layout=board",
-        "new-session": "/new",
-        "session-conversation": f"{work}?tab=conversation",
-        "session-changes": f"{work}?tab=changes",
-        "session-files": f"{work}?tab=files",
-        "session-terminal": f"{work}?tab=terminal",
+        "new-session": f"/new?agent_id={ids['agent']}&project_id={ids['project']}&prompt={quote(_PROMPT)}",
+        "session-conversation": f"{work_done}?tab=conversation",
+        "session-changes": f"{work_done}?tab=changes",
+        "session-files": f"{work_done}?tab=files",
+        "session-terminal": f"/sessions/{ids[sessions.INVESTIGATION]}?tab=terminal",
         "session-steps": f"{pipeline}?tab=steps",
         "session-children": f"{pipeline}?tab=children",
-        "session-forks": f"{work}?tab=forks",
-        "compare": f"/compare?sessions={ids['Make the tests pass']},{ids['Fix a typo in README']}",
+        "session-forks": f"{work_done}?tab=forks",
+        "compare": f"/compare?sessions={ids[sessions.SORTED_ONCE]},{ids[sessions.SELECTED]}",
         "schedules": "/schedules",
         "schedule": schedule,
         "schedule-new": "/schedules/new",
@@ -96,22 +80,15 @@ async def open_listed_page(window: DashboardWindow, address: str) -> None:
 
 
 async def create_pages_content(cluster: Cluster) -> dict[str, str]:
-    """Creates the sessions of the dashboard's content, a queue and forks for the tabs that show them, and what the
-    other pages list. Returns the ids for `list_pages`.
-    """
-    ids = await create_content(cluster)
-    async with Client(cluster) as client:
-
-        async def post(path: str, body: dict[str, Any]) -> Any:
-            return await client.sdk.post(path, body=body, cast_to=dict[str, Any])
-
-        original = ids["Make the tests pass"]
-        first = await post(f"/v1/sessions/{original}/fork", {"title": "Fix it with statistics.median"})
-        await post(f"/v1/sessions/{first['id']}/fork", {"title": "Explain it"})
-        await post(f"/v1/sessions/{original}/fork", {"title": "Continue with the mean"})
-        allows = {"harness": "native", "permissions": {"allow": ["Bash(*)"]}}
-        pipeline = await client.session(await client.agent(extra_body=allows), title="Release pipeline")
-        await post(f"/v1/sessions/{pipeline}/steps", {"steps": _PIPELINE})
-        projects = await client.sdk.get("/v1/projects", cast_to=dict[str, Any])
-        others = await SettingsContent(client).create(projects["data"][0]["id"])
-    return {**ids, **others, "Release pipeline": pipeline}
+    """Creates the content. Returns the ids of sessions by title, and of what else has a page by its kind."""
+    content = await create_content(cluster)
+    created = content.organisation
+    return {
+        **content.sessions,
+        "schedule": next(iter(content.schedules.values())),
+        "agent": created.agents["website-engineer"],
+        "environment": created.environments["offline"],
+        "project": created.projects["website"],
+        "webhook": content.webhook,
+        "device": content.device_code,
+    }

@@ -28,7 +28,9 @@ const METRICS: readonly Metric[] = [
       session !== undefined && (
         <span className="flex flex-wrap items-center gap-x-2">
           <State state={sessionState(session)} />
-          <span className="text-muted">{describeActivity(session.activity)}</span>
+          {session.activity.state !== "completed" && (
+            <span className="text-muted">{describeActivity(session.activity)}</span>
+          )}
         </span>
       ),
   },

@@ -10,7 +10,7 @@ import { Button } from "@/design/components/button";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Textarea } from "@/design/components/input";
 import { Time } from "@/design/components/time";
-import { SafeText } from "@/design/text/text";
+import { MessageText, SafeText } from "@/design/text/text";
 import type { Decisions } from "./decisions";
 import { countHidden, describeLayer, isWhole, readPermission, suggestRule } from "./describe";
 import { Footer } from "./footer";
@@ -172,7 +172,11 @@ function Reason({ approval }: { approval: Approval }) {
           </>
         )}
         {rule === null && hook === null && "no rule covers this call"}
-        {reason !== null && <SafeText className="block text-sm text-muted">{reason}</SafeText>}
+        {reason !== null && (
+          <span className="block text-sm text-muted">
+            <MessageText>{reason}</MessageText>
+          </span>
+        )}
       </dd>
       {sessionRule !== null && (
         <>

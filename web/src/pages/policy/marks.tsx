@@ -41,7 +41,7 @@ export function OutcomeMark({ outcome, of, className }: OutcomeMarkProps) {
 /** A rule as it is written, whole. */
 export function RuleText({ children, className }: { children: string; className?: string }) {
   return (
-    <code className={cn("rounded-sm bg-code px-1 font-mono text-sm break-all", className)}>
+    <code className={cn("rounded-sm bg-code px-1 font-mono text-sm wrap-anywhere", className)}>
       <SafeText>{children}</SafeText>
     </code>
   );

@@ -179,7 +179,7 @@ function Row({ schedule, isSelected }: { schedule: Schedule; isSelected: boolean
       ref={row}
       aria-current={isSelected ? "true" : undefined}
       className={cn(
-        "relative min-h-9 border-b border-l-2 border-l-transparent py-1.5 hover:bg-hover aria-[current]:border-l-accent aria-[current]:bg-selected",
+        "relative min-h-9 border-b py-1.5 hover:bg-hover aria-[current]:bg-selected aria-[current]:shadow-[inset_2px_0_0_var(--accent)]",
         COLUMNS,
         "max-md:flex max-md:flex-wrap max-md:gap-y-0.5 max-md:py-2",
       )}

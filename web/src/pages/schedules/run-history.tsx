@@ -60,7 +60,7 @@ export function RunHistory({ schedule }: { schedule: Schedule }) {
               key={run.id}
               className="flex min-h-9 items-center gap-x-3 border-b py-1.5 max-md:flex-wrap max-md:gap-y-0.5"
             >
-              <span className="w-28 shrink-0 max-md:w-auto">
+              <span className="flex w-28 shrink-0 max-md:w-auto">
                 <RunOutcome run={run} />
               </span>
               <span className="w-56 shrink-0 truncate text-muted max-md:w-auto">{describeTrigger(run, schedule)}</span>

@@ -55,8 +55,13 @@ function describe(session: ListedSession | Session): string {
   if (activity.message !== null) {
     return firstLine(activity.message);
   }
-  const text = describeActivity(activity);
-  return activity.state === "ended" && session.end ? `ended: ${session.end.reason ?? session.end.outcome}` : text;
+  // The state "done" already says so.
+  if (activity.state === "completed") {
+    return "";
+  }
+  const outcome = session.end?.outcome === "completed" ? null : session.end?.outcome;
+  const reason = activity.state === "ended" ? (session.end?.reason ?? outcome) : null;
+  return reason === null || reason === undefined ? describeActivity(activity) : `ended: ${reason}`;
 }
 
 const LONGEST = 300;

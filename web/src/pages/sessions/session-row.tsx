@@ -16,7 +16,7 @@ export const PHONE_ROW_HEIGHT = 64;
 
 /** The columns of the header and of the rows. */
 export const COLUMNS =
-  "grid grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_96px_64px_48px] gap-x-3 xl:grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_112px_152px_56px_64px_48px]";
+  "grid grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_96px_64px_48px] gap-x-3 xl:grid-cols-[16px_96px_minmax(0,5fr)_minmax(0,6fr)_96px_176px_56px_64px_48px]";
 
 export function sessionPath(id: string): string {
   return `/sessions/${encodeURIComponent(id)}`;

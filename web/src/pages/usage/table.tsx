@@ -148,7 +148,7 @@ function Row({ row, share, grouping, isSelected }: RowProps) {
         scope="row"
         className={cn(
           CELL,
-          "w-full max-w-0 border-l-2 border-l-transparent py-1.5 text-left font-medium group-aria-[current]:border-l-accent",
+          "w-full max-w-0 py-1.5 text-left font-medium group-aria-[current]:shadow-[inset_2px_0_0_var(--accent)]",
         )}
       >
         {sessions === null ? (

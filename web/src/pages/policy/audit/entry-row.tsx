@@ -13,7 +13,7 @@ import { EntryDetails } from "./entry-details";
 
 /** The columns of the header and of the rows. */
 export const AUDIT_COLUMNS =
-  "grid grid-cols-[84px_92px_64px_minmax(80px,1fr)_minmax(0,5fr)_minmax(0,2fr)] items-center gap-x-3 px-4";
+  "grid grid-cols-[64px_84px_64px_minmax(112px,1fr)_minmax(0,5fr)_minmax(0,2fr)] items-center gap-x-3 px-4";
 
 interface Props {
   entry: AuditEntry;
@@ -35,7 +35,7 @@ export function EntryRow({ entry, isSelected, isOpen, onToggle }: Props) {
     <li
       ref={row}
       aria-current={isSelected ? "true" : undefined}
-      className="border-b border-l-2 border-l-transparent aria-[current]:border-l-accent"
+      className="border-b aria-[current]:shadow-[inset_2px_0_0_var(--accent)]"
     >
       <div
         className={cn(

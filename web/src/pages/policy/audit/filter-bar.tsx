@@ -1,6 +1,7 @@
 // Filters of the audit trail: what, with which outcome, who, which tool and session, and when.
 import { useState } from "react";
 
+import { cn } from "@/design/classes";
 import { Input } from "@/design/components/input";
 import { Select } from "@/design/components/select";
 
@@ -58,26 +59,29 @@ export function AuditFilterBar({ search, onChange }: Props) {
       />
       <TextFilter
         label="Session"
+        className="max-md:col-span-2"
         placeholder="Session ID"
         value={search.session}
         onCommit={(session) => {
           onChange({ session });
         }}
       />
-      <Day
-        label="From"
-        value={search.from}
-        onChange={(from) => {
-          onChange({ from });
-        }}
-      />
-      <Day
-        label="Until"
-        value={search.until}
-        onChange={(until) => {
-          onChange({ until });
-        }}
-      />
+      <span className="flex flex-wrap items-center gap-2 max-md:contents">
+        <Day
+          label="From"
+          value={search.from}
+          onChange={(from) => {
+            onChange({ from });
+          }}
+        />
+        <Day
+          label="Until"
+          value={search.until}
+          onChange={(until) => {
+            onChange({ until });
+          }}
+        />
+      </span>
     </div>
   );
 }
@@ -85,6 +89,7 @@ export function AuditFilterBar({ search, onChange }: Props) {
 interface TextFilterProps {
   label: string;
   placeholder: string;
+  className?: string;
   value: string | undefined;
   onCommit: (text: string | undefined) => void;
 }
@@ -94,7 +99,7 @@ function TextFilter({ value = "", ...props }: TextFilterProps) {
   return <TextField key={value} value={value} {...props} />;
 }
 
-function TextField({ label, placeholder, value, onCommit }: TextFilterProps & { value: string }) {
+function TextField({ label, placeholder, className, value, onCommit }: TextFilterProps & { value: string }) {
   const [text, setText] = useState(value);
   function commit(): void {
     if (text.trim() !== value) {
@@ -106,7 +111,7 @@ function TextField({ label, placeholder, value, onCommit }: TextFilterProps & { 
       type="search"
       aria-label={label}
       placeholder={placeholder}
-      className="w-32 max-md:w-[calc(33%-0.25rem)]"
+      className={cn("w-32 max-md:w-full", className)}
       value={text}
       onValueChange={setText}
       onBlur={commit}
@@ -129,11 +134,11 @@ function Day({
   onChange: (day: string | undefined) => void;
 }) {
   return (
-    <label className="flex items-center gap-1.5 text-sm text-muted">
+    <label className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
       {label}
       <Input
         type="date"
-        className="w-36"
+        className="w-36 min-w-0 max-md:w-auto max-md:flex-1"
         value={value ?? ""}
         onValueChange={(day) => {
           onChange(day === "" ? undefined : day);

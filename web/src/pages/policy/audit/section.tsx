@@ -77,14 +77,14 @@ export default function AuditSection() {
   });
   return (
     <div className="flex min-h-0 flex-1 flex-col">
-      <div className="flex flex-wrap items-center gap-2 border-b px-4 py-2">
+      <div className="flex flex-wrap items-center gap-2 border-b px-4 py-2 max-md:grid max-md:grid-cols-2">
         <AuditFilterBar
           search={search}
           onChange={(change) => {
             go({ ...change, item: undefined, open: undefined });
           }}
         />
-        <div className="ml-auto flex flex-wrap items-center gap-2 max-md:ml-0">
+        <div className="ml-auto flex flex-wrap items-center gap-2 max-md:col-span-2 max-md:ml-0">
           <Button variant="quiet" onClick={reverse}>
             {search.order === "asc" ? <ArrowUp /> : <ArrowDown />}
             {search.order === "asc" ? "Oldest first" : "Newest first"}

@@ -24,7 +24,7 @@ export function Result({ call, explanation, isOutdated }: Props) {
   return (
     <div aria-busy={isOutdated} className={cn("flex flex-col gap-6", isOutdated && "opacity-50")}>
       <section aria-label="Decision" className="flex flex-col gap-3 border-t pt-4">
-        <div className="flex flex-wrap items-baseline gap-x-3">
+        <div className="flex flex-wrap items-center gap-x-3">
           <OutcomeMark outcome={explanation.outcome} of="call" className="text-lg" />
           <Source decision={explanation} />
         </div>

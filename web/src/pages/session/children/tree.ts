@@ -15,7 +15,11 @@ export interface ChildGroup {
 /** What the session does or why it does not move, as the server words it. */
 export function activityText(session: Session): string {
   if (session.end != null) {
-    return session.end.reason ?? session.end.outcome;
+    return session.end.reason ?? (session.end.outcome === "completed" ? "" : session.end.outcome);
+  }
+  // The state "done" already says so.
+  if (session.activity.state === "completed") {
+    return "";
   }
   return session.activity.message ?? describeActivity(session.activity);
 }

@@ -1,4 +1,4 @@
-// A row of the list: marked when it is selected, with a link to it and a fork from it on hover.
+// A row of the list: marked when it is selected, with a fork from it, and a link to it on hover.
 import { GitFork, Link as LinkIcon } from "lucide-react";
 import { memo } from "react";
 
@@ -15,6 +15,7 @@ const ACTION =
 export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: LogItem; isSelected: boolean }) {
   const { copyLink, fork, mayOperate } = useConversation();
   const isWaiting = item.kind === "user" && item.isQueued;
+  const isMessage = item.kind === "user" || item.kind === "agent";
   return (
     <div
       data-event={item.event.id}
@@ -27,10 +28,17 @@ export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: Log
     >
       <ItemContent item={item} />
       {!isWaiting && (
-        <div className="absolute top-0.5 right-0 z-10 hidden rounded-md border bg-raised p-px shadow-sm group-focus-within/row:has-[:focus-visible]:flex group-hover/row:flex max-xl:-top-5 xl:right-auto xl:left-full xl:-ml-1 pointer-coarse:group-hover/row:hidden">
+        <div
+          className={cn(
+            "group/bar absolute top-0.5 right-0 z-10 hidden rounded-md border bg-raised p-px shadow-sm group-focus-within/row:has-[:focus-visible]:flex group-hover/row:flex max-xl:-top-5 xl:right-auto xl:left-full xl:-ml-1 pointer-coarse:group-hover/row:hidden",
+            // Beside a message, the fork is always visible, in the margin.
+            isMessage &&
+              "xl:flex xl:flex-row-reverse xl:not-group-hover/row:not-has-[:focus-visible]:border-transparent xl:not-group-hover/row:not-has-[:focus-visible]:bg-transparent xl:not-group-hover/row:not-has-[:focus-visible]:shadow-none",
+          )}
+        >
           <button
             type="button"
-            className={ACTION}
+            className={cn(ACTION, isMessage && "xl:not-group-hover/row:not-group-has-[:focus-visible]/bar:opacity-0")}
             aria-label="Copy link to this event"
             title={`Copy link${item.event.processed_at === null ? "" : ` · ${formatExactTime(new Date(item.event.processed_at))}`}`}
             onClick={() => {

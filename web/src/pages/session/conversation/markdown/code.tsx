@@ -19,7 +19,7 @@ export const Code = memo(function Code({ code, language }: { code: string; langu
         tabIndex={0}
         role="region"
         aria-label={language === "" ? "Code" : `Code, ${language}`}
-        className="max-h-[32rem] overflow-auto p-3 font-mono text-sm whitespace-pre outline-offset-[-2px]"
+        className="max-h-[32rem] overflow-auto p-3 font-mono text-sm whitespace-pre outline-offset-[-2px] pointer-coarse:pr-14"
       >
         {lines === null ? (
           <SafeText limit={Number.POSITIVE_INFINITY}>{code}</SafeText>
@@ -38,7 +38,7 @@ export const Code = memo(function Code({ code, language }: { code: string; langu
           </bdi>
         )}
       </pre>
-      <span className="absolute top-1.5 right-1.5 flex items-center gap-1 rounded-sm bg-code text-xs text-muted opacity-0 transition-opacity group-focus-within/code:opacity-100 group-hover/code:opacity-100 pointer-coarse:opacity-100">
+      <span className="absolute top-1.5 right-1.5 flex items-center gap-1 rounded-sm bg-code text-xs text-muted opacity-0 transition-opacity group-focus-within/code:opacity-100 group-hover/code:opacity-100 pointer-coarse:top-0 pointer-coarse:right-0 pointer-coarse:h-full pointer-coarse:items-start pointer-coarse:p-1 pointer-coarse:opacity-100">
         {language !== "" && <span className="max-w-32 truncate pl-1 pointer-coarse:hidden">{language}</span>}
         <CopyButton text={code} label="the code" />
       </span>
