@@ -195,7 +195,7 @@ async def test_a_running_turn_is_steered_and_interrupted(workplace: Workplace) -
     session_id = await workplace.start_session(script, title="Steer")
     page = await open_session(workplace, session_id)
     await expect(page.get_by_role("button", name="Steer now")).to_be_visible()
-    await expect(page.get_by_text("1 step ahead")).to_be_visible()
+    await expect(page.get_by_text("Starts when the turn has ended")).to_be_visible()
     await composer(page).fill("Use the other file")
     await composer(page).press("Alt+Enter")
     await expect(composer(page)).to_have_value("")

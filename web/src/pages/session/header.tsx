@@ -1,4 +1,5 @@
 // The header of a session: state and reason, where it works, what it cost; and its title while it is renamed.
+import { useQuery } from "@tanstack/react-query";
 import { Bot, FolderGit2, GitFork } from "lucide-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -10,6 +11,10 @@ import { State } from "@/design/components/state";
 import { Time } from "@/design/components/time";
 import { formatMoney, formatTokens } from "@/design/format";
 import { SafeText } from "@/design/text/text";
+import { playbackQuery } from "./steps/queries";
+
+/** A step runs, which a pause lets finish. */
+const BUSY: readonly string[] = ["running", "waiting_for_approval", "waiting_for_answer", "waiting_for_result"];
 
 interface HeaderProps {
   session: Session;
@@ -20,6 +25,8 @@ interface HeaderProps {
 export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
   const tokens = session.usage.input_tokens + session.usage.output_tokens;
   const { activity } = session;
+  const { data: playback } = useQuery(playbackQuery(session.id));
+  const pausesLater = playback?.playing === false && BUSY.includes(activity.state);
   const isWaiting = sessionState(session) === "needs_you";
   if (isRenaming) {
     return <RenameForm title={session.title ?? ""} onRename={onRename} />;
@@ -35,6 +42,7 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
             <Time value={activity.since} short />
           </>
         )}
+        {pausesLater && " · paused after this step"}
       </span>
       <span className="flex min-w-0 items-center gap-x-3 text-muted max-md:order-last max-md:w-full">
         {session.projects.map((project) => (

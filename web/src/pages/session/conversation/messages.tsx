@@ -1,4 +1,5 @@
 // Messages of people and of the agent, and the agent's thinking.
+import { Link } from "@tanstack/react-router";
 import { ChevronRight, Clock } from "lucide-react";
 
 import { cn } from "@/design/classes";
@@ -6,19 +7,29 @@ import { formatDuration } from "@/design/format";
 import { SafeText } from "@/design/text/text";
 
 import type { AgentItem, ThinkingItem, UserItem } from "../log/items";
+import { bareId } from "../steps/model";
 import { Attachments } from "./attachments";
 import { useConversation, useIsOpen } from "./context";
 import { LongText } from "./long-text";
 import { Markdown } from "./markdown/markdown";
 
 export function UserMessage({ item }: { item: UserItem }) {
+  const { sessionId } = useConversation();
   return (
     <div className={cn("my-2 rounded-md border bg-surface px-3 py-2", item.isQueued && "border-dashed bg-transparent")}>
       <LongText text={item.text} itemKey={item.key} />
       <Attachments attachments={item.attachments} />
       {item.isQueued && (
         <p className="mt-1 flex items-center gap-1.5 text-sm text-muted">
-          <Clock aria-hidden className="size-3.5" /> In the queue. The agent reads it when it gets there.
+          <Clock aria-hidden className="size-3.5" /> In the queue.
+          <Link
+            to="/sessions/$sessionId"
+            params={{ sessionId }}
+            search={{ tab: "steps", step: `step_${bareId(item.event.id)}` }}
+            className="underline hover:text-text"
+          >
+            Move or remove it
+          </Link>
         </p>
       )}
     </div>

@@ -1,24 +1,11 @@
-// How much is before a message that is sent now.
-import { useQuery } from "@tanstack/react-query";
+// How much is before a message that is sent now, and where to change it.
+import { Link } from "@tanstack/react-router";
 
-import { api, required } from "@/api/client";
-import { keys } from "@/api/keys";
 import type { Session } from "@/api/session-state";
-
-const COUNTED = 100;
+import { MAX_QUEUE, useQueue } from "./queue";
 
 export function QueueState({ session, isBusy }: { session: Session; isBusy: boolean }) {
-  const { data } = useQuery({
-    queryKey: [...keys.session(session.id), "steps", "pending-count"],
-    queryFn: async ({ signal }) =>
-      required(
-        await api.GET("/v1/sessions/{session_id}/steps", {
-          params: { path: { session_id: session.id }, query: { limit: COUNTED, "states[]": ["pending"] } },
-          signal,
-        }),
-      ),
-  });
-  const waiting = data?.data.length ?? 0;
+  const waiting = useQueue(session.id).length;
   if (session.activity.state === "paused") {
     return (
       <span className="text-sm text-waiting" role="status">
@@ -31,11 +18,22 @@ export function QueueState({ session, isBusy }: { session: Session; isBusy: bool
   }
   return (
     <span className="truncate text-sm text-muted" role="status">
-      {count(waiting + (isBusy ? 1 : 0))} ahead
+      {waiting === 0 ? (
+        "Starts when the turn has ended"
+      ) : (
+        <Link
+          to="/sessions/$sessionId"
+          params={{ sessionId: session.id }}
+          search={{ tab: "steps" }}
+          className="underline hover:text-text"
+        >
+          {count(waiting)} in the queue
+        </Link>
+      )}
     </span>
   );
 }
 
 function count(steps: number): string {
-  return steps === 1 ? "1 step" : `${steps >= COUNTED ? `${COUNTED} or more` : steps} steps`;
+  return steps === 1 ? "1 step" : `${steps >= MAX_QUEUE ? `${MAX_QUEUE} or more` : steps} steps`;
 }

@@ -2,13 +2,20 @@
 import type { LogItem } from "../log/items";
 import type { Preview } from "../log/session-log";
 import { assignTurns, type Turn } from "../log/turns";
+import { bareId } from "../steps/model";
 
 export type Row =
   | { kind: "turn"; key: string; turn: Turn }
   | { kind: "item"; key: string; item: LogItem; turn: Turn | null }
   | { kind: "preview"; key: string; preview: Preview };
 
-export function buildRows(items: readonly LogItem[], previews: readonly Preview[], turns: readonly Turn[]): Row[] {
+/** `queue`: the ids of the steps that wait, in the order in which they start. */
+export function buildRows(
+  items: readonly LogItem[],
+  previews: readonly Preview[],
+  turns: readonly Turn[],
+  queue: readonly string[] = [],
+): Row[] {
   const assigned = assignTurns(items, turns);
   const rows: Row[] = [];
   const queued: Row[] = [];
@@ -30,7 +37,12 @@ export function buildRows(items: readonly LogItem[], previews: readonly Preview[
     // The same key as that of the event which completes it, so that the list knows its height already.
     rows.push({ kind: "preview", key: preview.id, preview });
   }
-  return [...rows, ...queued];
+  const places = new Map(queue.map((id, place) => [bareId(id), place]));
+  return [...rows, ...queued.toSorted((one, other) => placeOf(one) - placeOf(other))];
+
+  function placeOf(row: Row): number {
+    return places.get(bareId(row.key)) ?? queue.length;
+  }
 }
 
 const CHARACTERS_IN_LINE = 90;

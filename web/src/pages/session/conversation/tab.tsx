@@ -22,6 +22,7 @@ import { ForkDialog } from "./fork-dialog";
 import { ConversationList, type ListHandle } from "./list";
 import { ConversationSkeleton } from "./skeleton";
 import { outputOf } from "./output";
+import { useQueue } from "./queue";
 import { buildRows, type Row } from "./rows";
 import { Timeline } from "./timeline";
 import { useDeepLink } from "./use-deep-link";
@@ -42,7 +43,8 @@ function Conversation({ session }: { session: Session }) {
   const mayApprove = me?.permissions.includes("approve") ?? false;
   const { log, items, previews, isLoaded, error, hasOlder, isLoadingOlder, streamState } = useSessionLog(sessionId);
   const turns = useTurns(sessionId);
-  const rows = useMemo(() => buildRows(items, previews, turns), [items, previews, turns]);
+  const queue = useQueue(sessionId);
+  const rows = useMemo(() => buildRows(items, previews, turns, queue), [items, previews, turns, queue]);
   const list = useRef<ListHandle>(null);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [currentTurn, setCurrentTurn] = useState<string | null>(null);

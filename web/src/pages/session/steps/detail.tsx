@@ -29,7 +29,7 @@ export function StepDetail({ session, step, steps, refusal, commands }: Props) {
   const original = steps.find((one) => one.id === step["retry_of"]);
   return (
     <>
-      {HAS_TEXT.includes(step.kind) && (
+      {HAS_TEXT.includes(step.kind) && stepText(step) !== "" && (
         <CodeBlock
           label="Step"
           className={step.kind === "shell" ? "bg-canvas" : "bg-canvas font-sans whitespace-pre-wrap"}

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { draftOf, EMPTY_DRAFT, findProblem, toEdit, toInput } from "./draft";
 import { membersWithSessions } from "./group";
 import {
+  addMessageContent,
   describeState,
   findReferences,
   moveBefore,
@@ -165,4 +166,19 @@ it("finds the sessions of a group that runs, by their titles", () => {
     child("s2", "one", "2026-11-19T10:00:01Z", "new"),
   ]);
   expect(found.map((one) => one.child?.id)).toEqual(["s2", "s1"]);
+});
+
+describe("messages in the queue", () => {
+  it("have the text that the log has for them", () => {
+    const steps = [
+      step({ id: "step_1", kind: "prompt", is_message: true, content: [] }),
+      step({ id: "step_2", kind: "prompt", content: [{ type: "text", text: "own" }] }),
+      step({ id: "step_3", kind: "prompt", is_message: true, content: [] }),
+    ];
+    const messages = [
+      { id: "sevt_1", content: [{ type: "text", text: "hello" }] },
+      { id: "sevt_2", content: [{ type: "text", text: "other" }] },
+    ];
+    expect(addMessageContent(steps, messages).map(stepLabel)).toEqual(["hello", "own", "a message"]);
+  });
 });

@@ -49,6 +49,23 @@ export function hasEnded(step: Step): boolean {
   return ENDED_STATES.includes(step.state);
 }
 
+/** The id of a message, which is the step that it waits as, without the prefix of its type. */
+export function bareId(id: string): string {
+  return id.slice(id.indexOf("_") + 1);
+}
+
+/** The steps, with the content of those that are messages: it is in the log of the session only. */
+export function addMessageContent(
+  steps: readonly Step[],
+  messages: readonly { id: string; content?: unknown }[],
+): Step[] {
+  const contents = new Map(messages.map((message) => [bareId(message.id), message.content]));
+  return steps.map((step) => {
+    const content = step.is_message ? contents.get(bareId(step.id)) : undefined;
+    return content === undefined ? step : { ...step, content };
+  });
+}
+
 /** The text that a person wrote: the prompt, the command, the instructions, or the branch. */
 export function stepText(step: Step): string {
   switch (step.kind) {
@@ -111,7 +128,7 @@ function isTextBlock(block: unknown): boolean {
 /** The name, or else the start of what it does. */
 export function stepLabel(step: Step): string {
   const label = shortLabel(step.name ?? stepText(step).trim());
-  // The text of a message that has started is in the conversation only.
+  // The text of an old message is in the conversation only.
   return label === "" && step.is_message ? "a message" : label;
 }
 

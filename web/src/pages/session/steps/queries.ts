@@ -3,9 +3,11 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { api, required } from "@/api/client";
 import { keys } from "@/api/keys";
-import type { Step } from "./model";
+import { addMessageContent, type Step } from "./model";
 
 const PAGE_SIZE = 1000;
+/** The newest messages whose text is read: those that wait, and those that ended last. */
+const MESSAGES = 200;
 /** A longer queue is cut at its beginning of ended steps; nothing else in it is lost. */
 const MAX_PAGES = 10;
 
@@ -31,7 +33,19 @@ export function stepsQuery(sessionId: string) {
           break;
         }
       }
-      return steps;
+      if (!steps.some((step) => step.is_message)) {
+        return steps;
+      }
+      const messages = required(
+        await api.GET("/v1/sessions/{session_id}/events", {
+          params: {
+            path: { session_id: sessionId },
+            query: { "types[]": ["user.message"], order: "desc", limit: MESSAGES },
+          },
+          signal,
+        }),
+      );
+      return addMessageContent(steps, messages.data);
     },
   });
 }
