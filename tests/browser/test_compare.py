@@ -57,6 +57,7 @@ async def test_two_attempts_file_by_file(workplace: Workplace) -> None:
 
 @pytest.mark.action("compare.keep-first", "compare.keep-second")
 async def test_keeping_one_merges_it_and_archives_the_other(workplace: Workplace) -> None:
+    workplace.expect("409")
     project_id, repository = await create_project(workplace, "attempts", {"readme.txt": "start\n"})
     git(repository, "branch", "work")
     first, second = await _run_two(workplace, project_id)
@@ -69,6 +70,10 @@ async def test_keeping_one_merges_it_and_archives_the_other(workplace: Workplace
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await page.keyboard.press("2")
+    await dialog.get_by_role("button", name="Merge and archive").click()
+    await expect(dialog).to_contain_text("is checked out in the project")
+    await dialog.get_by_role("button", name="Use a new branch").click()
+    await expect(dialog.get_by_label("Branch", exact=True)).to_have_value(f"footplate/{second}")
     await dialog.get_by_label("Branch", exact=True).fill("work")
     await dialog.get_by_role("button", name="Merge and archive").click()
     await expect(page.get_by_text("Merged into work, 1 archived")).to_be_visible()

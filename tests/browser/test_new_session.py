@@ -125,12 +125,19 @@ async def test_several_attempts_and_a_check_that_keeps_one(workplace: Workplace)
     await page.get_by_role("option", name="3 attempts").click()
     await page.get_by_label("Check").fill("true")
     await page.get_by_role("button", name="Start 3 attempts").click()
-    await expect(page).to_have_url(re.compile("/sessions\\?parent_id=sesn_"))
-    rows = page.get_by_role("list", name="Sessions").get_by_role("listitem")
-    await expect(rows).to_have_count(3)
-    await expect(rows.filter(has_text="(attempt 3)")).to_have_count(1)
-    await expect(rows.filter(has_text="done")).to_have_count(3)
-    await expect(page.get_by_role("group", name="Filters")).to_contain_text("Children of: Try it")
+    await expect(page).to_have_url(re.compile("/sessions/sesn_[^/]*tab=children"))
+    rows = page.get_by_role("list", name="Children").get_by_role("listitem")
+    await expect(rows.filter(has_text="(attempt 3)").filter(has_text="done")).to_have_count(1)
+    await expect(rows.filter(has_text="(attempt").filter(has_text="done")).to_have_count(3)
+
+
+async def test_a_repository_can_be_added_from_the_form(workplace: Workplace) -> None:
+    page = await _open(workplace)
+    await page.get_by_label("Task").fill("Work on another repository")
+    await page.get_by_role("link", name="Add a repository").click()
+    await expect(page).to_have_url(re.compile("section=projects&item=new"))
+    await page.go_back()
+    await expect(page.get_by_label("Task")).to_have_value("Work on another repository")
 
 
 @pytest.mark.action("new.save-template", "new.use-template", "new.delete-template", "new.clear")

@@ -343,6 +343,16 @@ async def test_turns_and_events_have_links_and_can_be_forked(workplace: Workplac
     fork_id = urlparse(page.url).path.rsplit("/", 1)[-1]
     assert fork_id != session_id
 
+    await page.goto(f"{urlparse(link).scheme}://{urlparse(link).netloc}/sessions/{session_id}")
+    await conversation(page).get_by_text("Third", exact=True).hover()
+    await page.keyboard.press("f")
+    await expect(page.get_by_role("dialog")).to_contain_text("before this message")
+    await expect(page.get_by_label("Continue with a message")).to_have_value("Third")
+    await page.get_by_label("Continue with a message").fill("Instead of it")
+    await page.keyboard.press("Enter")
+    await expect(conversation(page).get_by_text("Instead of it")).to_be_visible()
+    await expect(conversation(page).get_by_text("Third", exact=True)).to_have_count(0)
+
     await page.goto(link)
     selected = conversation(page).locator("[data-selected]")
     await expect(selected).to_contain_text("Beta.")

@@ -163,6 +163,25 @@ async def _run(page: Page, action: str) -> None:
     await page.keyboard.press("Enter")
 
 
+@pytest.mark.action("sessions.compare")
+async def test_two_selected_sessions_are_compared(workplace: Workplace) -> None:
+    ids = await _create(workplace, "First", "Second")
+    window = await workplace.sign_in()
+    page = window.page
+    await window.open_page("/sessions")
+    await _row(page, "Second").get_by_role("checkbox").check()
+    compare = page.get_by_role("toolbar").get_by_role("button", name="Compare")
+    await expect(compare).to_be_disabled()
+    await _row(page, "First").get_by_role("checkbox").check()
+    await compare.click()
+    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[0]}.*{ids[1]}"))
+    await page.go_back()
+    for title in ("First", "Second"):
+        await _row(page, title).get_by_role("checkbox").check()
+    await page.keyboard.press("c")
+    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[0]}.*{ids[1]}"))
+
+
 @pytest.mark.action("sessions.pause", "sessions.play", "sessions.interrupt", "sessions.delete")
 async def test_several_at_once_with_a_partial_failure(workplace: Workplace) -> None:
     workplace.expect("400")

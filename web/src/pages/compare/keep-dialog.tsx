@@ -15,6 +15,7 @@ import { Field } from "@/design/components/field";
 import { Input } from "@/design/components/input";
 import { showToast } from "@/design/components/toast";
 import { SafeText } from "@/design/text/text";
+import { branchOf, CheckedOutHelp, isCheckedOut } from "../session/changes/checked-out-help";
 import { Conflicts, readConflicts } from "../session/changes/conflicts";
 import { type Attempt, titleOf } from "./use-attempt";
 
@@ -115,7 +116,7 @@ export function KeepDialog({ kept, other, onClose }: KeepDialogProps) {
           )}
           {isMerging && (
             <div className="-mt-1 pl-6">
-              <Field label="Branch">
+              <Field label="Branch" hint="A branch that does not exist is created.">
                 {(control) => (
                   <Input
                     {...control}
@@ -158,6 +159,17 @@ export function KeepDialog({ kept, other, onClose }: KeepDialogProps) {
               <ErrorPanel
                 error={error}
                 title={isMerging && !isMerged ? "The merge was refused, nothing was archived" : "Not all was archived"}
+                help={
+                  isCheckedOut(error) ? (
+                    <CheckedOutHelp
+                      branch={branchOf(kept.id)}
+                      onUse={() => {
+                        setBranch(branchOf(kept.id));
+                        setError(null);
+                      }}
+                    />
+                  ) : undefined
+                }
               />
             )
           )}

@@ -1,5 +1,6 @@
 // Where the task is done, by which agent, and how often.
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 
 import {
   type Agent,
@@ -39,7 +40,14 @@ export function MainChoices({ draft, errors, isDisabled, onChange, agents, proje
       <Field
         label="Project"
         error={errors.project}
-        hint={projects.length === 0 ? "No project yet. To add one: footplate projects create PATH" : undefined}
+        hint={
+          <>
+            {projects.length === 0 && "No project yet. "}
+            <Link to="/settings" search={{ section: "projects", item: "new" }} className="underline hover:text-text">
+              Add a repository
+            </Link>
+          </>
+        }
       >
         {({ id }) => (
           <Select

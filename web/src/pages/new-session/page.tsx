@@ -127,7 +127,7 @@ function Form({ owner, canOperate, ...choices }: Choices & { owner: string; canO
       changeDraft({ agentId: draft.agentId, projectId: draft.projectId, environmentId: draft.environmentId });
       clearTask();
       await (attempts > 1
-        ? navigate({ to: "/sessions", search: { parent_id: sessionId } })
+        ? navigate({ to: "/sessions/$sessionId", params: { sessionId }, search: { tab: "children" } })
         : navigate({ to: "/sessions/$sessionId", params: { sessionId } }));
     } catch (problem) {
       setError(problem);

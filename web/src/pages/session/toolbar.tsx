@@ -28,6 +28,7 @@ import { Menu, MenuContent, MenuItem, MenuLabel, MenuSeparator, MenuTrigger } fr
 
 import { ConfirmDialog, type Confirmation } from "./confirm-dialog";
 import { ForkDialog } from "./conversation/fork-dialog";
+import { NEWEST_EVENT } from "./conversation/fork-point";
 import { exportBundle, exportEvents, exportTranscript } from "./export";
 import { createSessionChanges } from "./session-changes";
 import { playbackQuery } from "./steps/queries";
@@ -205,8 +206,7 @@ export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
       {isForking && (
         <ForkDialog
           session={session}
-          eventId={null}
-          place="after its newest event"
+          point={NEWEST_EVENT}
           onClose={() => {
             setForking(false);
           }}

@@ -15,6 +15,7 @@ export const sessionsActions = defineActions([
   { id: "sessions.select", title: "Select the session", scope: "sessions", shortcut: "x" },
   { id: "sessions.select-range", title: "Select up to the session", scope: "sessions", shortcut: "shift+x" },
   { id: "sessions.clear-selection", title: "Clear the selection", scope: "sessions", shortcut: "escape" },
+  { id: "sessions.compare", title: "Compare the two selected sessions", scope: "sessions", shortcut: "c" },
   { id: "sessions.search", title: "Search the sessions", scope: "sessions", shortcut: "/", keywords: ["find"] },
   { id: "sessions.toggle-layout", title: "Switch between list and board", scope: "sessions", shortcut: "l" },
   { id: "sessions.pin", title: "Pin or unpin", scope: "sessions", shortcut: "p", keywords: ["favourite"] },

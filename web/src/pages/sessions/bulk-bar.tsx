@@ -1,5 +1,5 @@
 // What can be done with the selected sessions, the progress of it, and what was not possible.
-import { Archive, CircleStop, Pause, Pin, PinOff, Play, Trash2, X } from "lucide-react";
+import { Archive, CircleStop, Columns2, Pause, Pin, PinOff, Play, Trash2, X } from "lucide-react";
 import type { ComponentType } from "react";
 
 import { ApiError } from "@/api/errors";
@@ -26,10 +26,11 @@ interface BarProps {
   run: BulkRun | null;
   canOperate: boolean;
   onRun: (kind: BulkKind) => void;
+  onCompare: () => void;
   onClear: () => void;
 }
 
-export function BulkBar({ rows, run, canOperate, onRun, onClear }: BarProps) {
+export function BulkBar({ rows, run, canOperate, onRun, onCompare, onClear }: BarProps) {
   const isBusy = run !== null && !run.isFinished;
   if (rows.length === 0 && !isBusy) {
     return null;
@@ -47,6 +48,19 @@ export function BulkBar({ rows, run, canOperate, onRun, onClear }: BarProps) {
       </p>
       {isBusy && (
         <progress aria-label="Progress" max={run.total} value={run.done} className="h-1.5 w-40 accent-accent" />
+      )}
+      {!isBusy && (
+        <Button
+          variant="quiet"
+          className="max-md:order-last max-md:size-11 max-md:px-0"
+          disabled={rows.length !== 2}
+          title={rows.length === 2 ? "Compare" : "Select two sessions to compare them"}
+          aria-label="Compare"
+          onClick={onCompare}
+        >
+          <Columns2 aria-hidden />
+          <span className="max-lg:hidden">Compare</span>
+        </Button>
       )}
       {!isBusy &&
         CHANGES.map(({ kind, icon: Icon, isDangerous = false }) => {

@@ -109,6 +109,7 @@ export default function SessionsPage() {
     "sessions.reverse-order": reverseOrder,
     ...(hasFilters ? { "sessions.clear-filters": clearFilters } : {}),
     ...(selected.size > 0 ? { "sessions.clear-selection": clear } : {}),
+    ...(selected.size === 2 ? { "sessions.compare": compareSelected } : {}),
     ...(cursorRow === undefined
       ? {}
       : {
@@ -127,6 +128,13 @@ export default function SessionsPage() {
   });
   function toggleLayout(): void {
     go({ layout: layout === "list" ? "board" : undefined });
+  }
+  function compareSelected(): void {
+    // The older one is on the left: of two attempts, the first.
+    const ids = selectedRows
+      .toSorted((one, other) => one.createdAt.localeCompare(other.createdAt))
+      .map((row) => row.id);
+    void navigate({ to: "/compare", search: { sessions: ids.join(",") } });
   }
   function reverseOrder(): void {
     go({ order: filters.order === "asc" ? undefined : "asc" });
@@ -210,6 +218,7 @@ export default function SessionsPage() {
         onRun={(kind) => {
           bulk.start(kind);
         }}
+        onCompare={compareSelected}
         onClear={clear}
       />
       <DeleteDialog rows={bulk.toDelete} onCancel={bulk.cancelDelete} onConfirm={bulk.confirmDelete} />

@@ -13,6 +13,7 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input, Textarea } from "@/design/components/input";
 import { SafeText } from "@/design/text/text";
+import { branchOf, CheckedOutHelp, isCheckedOut } from "./checked-out-help";
 import { Conflicts, readConflicts } from "./conflicts";
 import { Delivered } from "./delivered";
 import { MergePlan } from "./merge-plan";
@@ -33,7 +34,7 @@ export function MergeDialog({ session, changes, canOperate, onClose }: MergeDial
   const projectId = changes.tree?.project_id ?? null;
   const base = projectId === null ? undefined : session.bases[projectId];
   const [way, setWay] = useState<Way>("merge");
-  const newBranch = `footplate/${session.id}`;
+  const newBranch = branchOf(session.id);
   const [branches, setBranches] = useState({ merge: base?.branch ?? "", push: newBranch });
   const [message, setMessage] = useState(session.title ?? "");
   const [isBusy, setBusy] = useState(false);
@@ -164,7 +165,7 @@ export function MergeDialog({ session, changes, canOperate, onClose }: MergeDial
                 error={error}
                 title={way === "merge" ? "The merge was refused" : "The push was refused"}
                 help={
-                  error instanceof ApiError && error.details["code"] === "branch_checked_out" ? (
+                  isCheckedOut(error) ? (
                     <CheckedOutHelp
                       branch={newBranch}
                       onUse={() => {
@@ -197,19 +198,6 @@ function WayChoice(props: { way: Way; current: Way; onChange: (way: Way) => void
       />
       {props.title}
     </label>
-  );
-}
-
-function CheckedOutHelp({ branch, onUse }: { branch: string; onUse: () => void }) {
-  return (
-    <div className="flex flex-col items-start gap-2">
-      <p className="text-muted">
-        Nothing was changed. Merge into another branch, and then run <code>git merge {branch}</code> in that checkout.
-      </p>
-      <Button size="sm" className="max-md:h-11" onClick={onUse}>
-        Use a new branch
-      </Button>
-    </div>
   );
 }
 

@@ -2,6 +2,7 @@
 import { createContext, use } from "react";
 
 import type { LogEvent } from "../log/events";
+import type { LogItem } from "../log/items";
 import type { ToolCall } from "../log/tool-calls";
 
 export interface ConversationActions {
@@ -10,7 +11,7 @@ export interface ConversationActions {
   mayApprove: boolean;
   toggle: (key: string) => void;
   copyLink: (event: LogEvent) => void;
-  fork: (event: LogEvent) => void;
+  fork: (item: LogItem) => void;
   showOutput: (call: ToolCall) => void;
 }
 

@@ -12,21 +12,20 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { Field } from "@/design/components/field";
 import { Input, Textarea } from "@/design/components/input";
 import { showToast } from "@/design/components/toast";
+import type { ForkPoint } from "./fork-point";
 
 interface Props {
   session: Session;
-  /** The last event that the fork has. Null: the newest one. */
-  eventId: string | null;
-  /** What that is, in words. */
-  place: string;
+  point: ForkPoint;
   onClose: () => void;
 }
 
-export function ForkDialog({ session, eventId, place, onClose }: Props) {
+export function ForkDialog({ session, point, onClose }: Props) {
+  const { eventId, place } = point;
   const navigate = useNavigate();
   const queries = useQueryClient();
   const [title, setTitle] = useState(session.title === null ? "" : `${session.title} (fork)`);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(point.text);
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
 

@@ -5,7 +5,7 @@ import { memo } from "react";
 import { cn } from "@/design/classes";
 import { formatExactTime } from "@/design/format";
 
-import { lastEventOf, type LogItem } from "../log/items";
+import type { LogItem } from "../log/items";
 import { useConversation } from "./context";
 import { ItemContent } from "./item-content";
 
@@ -52,9 +52,9 @@ export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: Log
               type="button"
               className={ACTION}
               aria-label="Fork here"
-              title="Fork here (F)"
+              title={item.kind === "user" ? "Change this message in a fork (F)" : "Fork here (F)"}
               onClick={() => {
-                fork(lastEventOf(item));
+                fork(item);
               }}
             >
               <GitFork />

@@ -1,7 +1,7 @@
 // The conversation of a session: turns, messages and tool calls as they happen, and a message to the agent.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { meQuery } from "@/api/queries/me";
@@ -11,7 +11,7 @@ import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { showToast } from "@/design/components/toast";
 
-import { eventIdsOf, lastEventOf, type LogItem } from "../log/items";
+import { eventIdsOf, type LogItem } from "../log/items";
 import type { ToolCall } from "../log/tool-calls";
 import { useSessionLog } from "../log/use-session-log";
 import { useTurns } from "../log/use-turns";
@@ -19,6 +19,7 @@ import { ActivityLine } from "./activity-line";
 import { Composer } from "./composer";
 import { ConversationContext, OpenRowsContext, toggled } from "./context";
 import { ForkDialog } from "./fork-dialog";
+import { type ForkPoint, forkPoint } from "./fork-point";
 import { ConversationList, type ListHandle } from "./list";
 import { ConversationSkeleton } from "./skeleton";
 import { outputOf } from "./output";
@@ -49,7 +50,12 @@ function Conversation({ session }: { session: Session }) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [currentTurn, setCurrentTurn] = useState<string | null>(null);
   const hovered = useRef<string | null>(null);
-  const [fork, setFork] = useState<{ eventId: string | null; place: string } | null>(null);
+  const [fork, setFork] = useState<ForkPoint | null>(null);
+  // The rows must not be rendered again because an item was added.
+  const currentItems = useRef(items);
+  useEffect(() => {
+    currentItems.current = items;
+  }, [items]);
   const [output, setOutput] = useState<ToolCall | null>(null);
 
   const selected = useMemo(() => {
@@ -97,8 +103,8 @@ function Conversation({ session }: { session: Session }) {
           }
         });
       },
-      fork: (event: { id: string }) => {
-        setFork({ eventId: event.id, place: "right after this event" });
+      fork: (item: LogItem) => {
+        setFork(forkPoint(currentItems.current, item));
       },
       showOutput: setOutput,
     }),
@@ -187,7 +193,7 @@ function Conversation({ session }: { session: Session }) {
                 "session.fork-here": () => {
                   const item = underPointer();
                   if (item !== undefined) {
-                    actions.fork(lastEventOf(item));
+                    actions.fork(item);
                   }
                 },
               }
@@ -257,7 +263,7 @@ function Conversation({ session }: { session: Session }) {
         {fork !== null && (
           <ForkDialog
             session={session}
-            {...fork}
+            point={fork}
             onClose={() => {
               setFork(null);
             }}

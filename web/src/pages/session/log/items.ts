@@ -213,6 +213,14 @@ export function eventIdsOf(item: LogItem): string[] {
 }
 
 /** The last event that an item shows. A fork after it has all of the item. */
+/** The item before this one that a fork can end with. Undefined: it is the first one that is loaded. */
+export function itemBefore(items: readonly LogItem[], item: LogItem): LogItem | undefined {
+  const at = items.indexOf(item);
+  return items
+    .slice(0, Math.max(at, 0))
+    .findLast((one) => one.kind !== "notice" && !(one.kind === "user" && one.isQueued));
+}
+
 export function lastEventOf(item: LogItem): LogEvent {
   return item.kind === "tool" ? (item.call.result ?? item.call.decision ?? item.call.use) : item.event;
 }
