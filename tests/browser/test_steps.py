@@ -124,9 +124,9 @@ async def test_messages_in_the_queue_are_told_apart_and_reordered(workplace: Wor
     page = (await workplace.sign_in(path=f"/sessions/{session_id}")).page
     await page.get_by_role("link", name="Move or remove it").last.click()
     await _expect_order(page, "Measure the speed", "Update the changelog", "Add tests")
-    await page.get_by_role("button", name="Move up").click()
+    await page.get_by_role("button", name="Move up", exact=True).click()
     await _expect_order(page, "Measure the speed", "Add tests", "Update the changelog")
-    await page.get_by_role("button", name="Move up").click()
+    await page.get_by_role("button", name="Move up", exact=True).click()
     await _expect_order(page, "Add tests", "Measure the speed", "Update the changelog")
     await page.get_by_role("tab", name="Conversation").click()
     waiting = page.locator("[data-event]").filter(has_text="In the queue.")
