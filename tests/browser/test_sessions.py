@@ -164,8 +164,8 @@ async def _run(page: Page, action: str) -> None:
 
 
 @pytest.mark.action("sessions.compare")
-async def test_two_selected_sessions_are_compared(workplace: Workplace) -> None:
-    ids = await _create(workplace, "First", "Second")
+async def test_two_selected_sessions_are_compared_the_older_one_on_the_left(workplace: Workplace) -> None:
+    ids = await _create(workplace, "Second", "First")
     window = await workplace.sign_in()
     page = window.page
     await window.open_page("/sessions")
@@ -174,12 +174,12 @@ async def test_two_selected_sessions_are_compared(workplace: Workplace) -> None:
     await expect(compare).to_be_disabled()
     await _row(page, "First").get_by_role("checkbox").check()
     await compare.click()
-    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[0]}.*{ids[1]}"))
+    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[1]}.*{ids[0]}"))
     await page.go_back()
     for title in ("First", "Second"):
         await _row(page, title).get_by_role("checkbox").check()
     await page.keyboard.press("c")
-    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[0]}.*{ids[1]}"))
+    await expect(page).to_have_url(re.compile(f"/compare\\?sessions={ids[1]}.*{ids[0]}"))
 
 
 @pytest.mark.action("sessions.pause", "sessions.play", "sessions.interrupt", "sessions.delete")

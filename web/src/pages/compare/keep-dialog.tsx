@@ -111,7 +111,7 @@ export function KeepDialog({ kept, other, onClose }: KeepDialogProps) {
           </Checkbox>
           {!canMerge && (
             <p className="-mt-2 pl-6 text-sm text-muted">
-              {projectId === null ? "It works on no project." : "It has changed nothing."}
+              {session?.project_ids.length === 0 ? "It works on no project." : "It has changed nothing."}
             </p>
           )}
           {isMerging && (
