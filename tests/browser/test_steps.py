@@ -117,7 +117,7 @@ async def test_reordering_by_drag_and_by_keyboard(workplace: Workplace) -> None:
     await expect(_row(page, "echo one")).to_contain_text("If it fails")
 
 
-async def test_messages_in_the_queue_are_told_apart_and_reordered(workplace: Workplace) -> None:
+async def test_messages_in_the_queue_have_their_text_and_are_reordered(workplace: Workplace) -> None:
     session_id = await _queue(workplace)
     for text in ("Measure the speed", "Update the changelog", "Add tests"):
         await workplace.client.send_text(session_id, text)
