@@ -164,7 +164,7 @@ async def _run(page: Page, action: str) -> None:
 
 
 @pytest.mark.action("sessions.compare")
-async def test_two_selected_sessions_are_compared_the_older_one_on_the_left(workplace: Workplace) -> None:
+async def test_two_selected_sessions_are_compared_older_one_first(workplace: Workplace) -> None:
     ids = await _create(workplace, "Second", "First")
     window = await workplace.sign_in()
     page = window.page
