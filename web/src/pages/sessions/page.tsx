@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { ArrowDown, ArrowUp } from "lucide-react";
-import { useMemo, useSyncExternalStore } from "react";
+import { useMemo, useRef, useSyncExternalStore } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { meQuery } from "@/api/queries/me";
@@ -71,13 +71,17 @@ export default function SessionsPage() {
 
   const allRows = () =>
     layout === "list" ? list.getSnapshot().rows : columns.flatMap((one) => one.pages.getSnapshot().rows);
+  const isLeaving = useRef(false);
   const indexOf = (id: string) => (layout === "list" ? list.indexOf(id) : allRows().findIndex((row) => row.id === id));
   const { cursorId, selected, move, toggle, clear, deselect } = useSelection({
     rows: allRows,
     indexOf,
     initialCursor: search.selected,
     onCursor: (id) => {
-      go({ selected: id }, true);
+      // The address is written with a delay. It must not take back that the page is left.
+      if (!isLeaving.current) {
+        go({ selected: id }, true);
+      }
     },
   });
   const cursorRow =
@@ -134,6 +138,7 @@ export default function SessionsPage() {
     const ids = selectedRows
       .toSorted((one, other) => one.createdAt.localeCompare(other.createdAt))
       .map((row) => row.id);
+    isLeaving.current = true;
     void navigate({ to: "/compare", search: { sessions: ids.join(",") } });
   }
   function reverseOrder(): void {
