@@ -85,7 +85,11 @@ export function Frame() {
     },
     "global.sign-out": () => {
       signOut().then(
-        () => navigate({ to: "/sign-in" }),
+        async () => {
+          await navigate({ to: "/sign-in" });
+          // Not before: a page that is still shown would read everything again.
+          queries.clear();
+        },
         (error: unknown) =>
           showToast({
             title: "Signing out failed",

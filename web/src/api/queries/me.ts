@@ -28,7 +28,6 @@ export async function signIn(credentials: { api_key: string } | { one_time_code:
 export async function signOut(): Promise<void> {
   await request("DELETE", "/v1/browser_sessions/current");
   setCsrfToken(null);
-  queryClient.clear();
 }
 
 function adopt(principal: Principal): Principal {
