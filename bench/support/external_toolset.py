@@ -15,6 +15,7 @@ from typing import Final
 
 from bench.support.clients import Client, Event
 from bench.support.cluster import Cluster
+from footplate.harness.claude.recovery import NOT_STARTED
 from footplate.stack.orphan_processes import wait_until
 from footplate.testing import Replies, replies, reply, text, tool
 
@@ -22,7 +23,6 @@ TOOLSET: Final = "ledger"
 HARNESSES: Final = ("native", "claude")
 _SCRIPT: Final = "ledger-calls"
 _UNKNOWN: Final = "outcome of this call is unknown"
-_NOT_STARTED: Final = "This call was not started"
 _PATIENCE: Final = 600.0
 _RUNNING: Final = frozenset({"running", "pending"})
 
@@ -90,7 +90,7 @@ async def call_under_kills(
             await client.send_text(session_id, f"Note. [[script:{script}]]")
             events = await wait_for_turn(client, session_id)
             requests = await cluster.model.requests(script)
-            logs.append((harness, json.dumps(requests[-1]["body"]).count(_NOT_STARTED), events))
+            logs.append((harness, json.dumps(requests[-1]["body"]).count(NOT_STARTED), events))
 
     async with Client(cluster) as client, asyncio.TaskGroup() as group:
         agents = {harness: await create_agent(client, cluster, harness) for harness in HARNESSES}
