@@ -25,6 +25,7 @@ from footplate.cli.commands import (
     members,
     models,
     notifications,
+    objects,
     policy,
     projects,
     questions,
@@ -143,6 +144,7 @@ app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the sch
     server_operations.migrate
 )
 app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(server_operations.gc)
+app.add_typer(objects.objects, name="objects", rich_help_panel=SERVERS)
 app.add_typer(api_keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(members.members, name="members", rich_help_panel=SERVERS)
 app.add_typer(members.teams, name="teams", rich_help_panel=SERVERS)

@@ -118,6 +118,30 @@ class Objects:
                 for item in batch
             ]
 
+    async def list_all(self) -> AsyncIterator[list[StoredObject]]:
+        """Yields all objects of the store, in batches."""
+        with _translate_store_errors():
+            async for batch in self._store.list():
+                yield [StoredObject(item["path"], item["size"], item["last_modified"]) for item in batch]
+
+    async def find(self, key: str) -> StoredObject | None:
+        with _translate_store_errors():
+            try:
+                item = await self._store.head_async(key)
+            except FileNotFoundError:
+                return None
+        return StoredObject(item["path"], item["size"], item["last_modified"])
+
+    async def copy_object(self, key: str, target: "Objects") -> bool:
+        """Copies an object into another store. Returns False if it does not exist any more."""
+        with _translate_store_errors():
+            try:
+                content = await self._store.get_async(key)
+            except FileNotFoundError:
+                return False
+            await target.write_object(key, content.stream())
+        return True
+
     async def read_chunks(self, key: str) -> AsyncIterator[bytes]:
         """Yields an object in chunks. Raises FileNotFoundError if it does not exist."""
         with _translate_store_errors():

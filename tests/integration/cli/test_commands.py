@@ -94,6 +94,7 @@ COMMANDS = [
     *(("comments", name) for name in ("ls", "add", "edit", "rm", "send")),
     *(("templates", name) for name in ("ls", "show", "create", "update", "rm")),
     *(("policy", name) for name in ("explain", "replay")),
+    *(("objects", name) for name in ("backup", "restore")),
     *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]
