@@ -34,6 +34,7 @@ _STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
 _PERIODIC: Final = {
     *("deferred_turns", "expire_feed", "heads", "limits", "number_backlog", "renew_lease"),
+    "record_api_process",
     *("search_backlog", "search_changes", "search_walk", "record_search_progress", "record_search_walk"),
     *("searchable_session", "searchable_events", "insert_search_document", "delete_search_documents"),
     *("webhook_organisations", "webhooks_to_wake", "delete_old_webhook_secrets", "expire_webhooks"),

@@ -38,6 +38,8 @@ _CONNECTION_ERRORS: Final = (
 )
 _ACCESS_ERRORS: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 _CONNECT_SECONDS: Final = 10.0
+APPLICATION_NAME: Final = "footplate"
+"""The name of all connections in `pg_stat_activity`. Versions before 0.2.0 had none."""
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -108,7 +110,12 @@ def _connection_advice(error: Exception) -> str:
 async def connect(dsn: str) -> _BaseConnection:
     """Opens a single connection, for a process that needs no pool. It works behind any pooler."""
     with _translate_open_errors(dsn):
-        return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS, statement_cache_size=0)
+        return await asyncpg.connect(
+            dsn,
+            timeout=_CONNECT_SECONDS,
+            statement_cache_size=0,
+            server_settings={"application_name": APPLICATION_NAME},
+        )
 
 
 def address_without_secrets(dsn: str) -> str:
@@ -144,10 +151,11 @@ class Database:
         """
         options: dict[str, Any] = (
             # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
-            {"server_settings": {"plan_cache_mode": plan_cache_mode}, "max_cached_statement_lifetime": 0}
-            if pooler == "none"
-            else {"statement_cache_size": 0}
+            {"max_cached_statement_lifetime": 0} if pooler == "none" else {"statement_cache_size": 0}
         )
+        session_settings = {"application_name": APPLICATION_NAME}
+        if pooler == "none":
+            session_settings["plan_cache_mode"] = plan_cache_mode
         with _translate_open_errors(dsn):
             pool = await asyncpg.create_pool(
                 dsn,
@@ -157,6 +165,7 @@ class Database:
                 connection_class=_PooledConnection,
                 command_timeout=60,
                 timeout=_CONNECT_SECONDS,
+                server_settings=session_settings,
                 **options,
             )
         return cls(pool, retry_seconds=retry_seconds, keeps_plans=pooler == "none")

@@ -24,15 +24,20 @@ def alembic_config(dsn: str) -> Config:
     return result
 
 
-async def upgrade_schema(dsn: str) -> None:
-    """Applies new migrations. Safe to run from many processes at once: one applies them while the others wait."""
-    await asyncio.to_thread(_upgrade, dsn)
+async def upgrade_schema(dsn: str, *, force: bool = False) -> None:
+    """Applies new migrations. Safe to run from many processes at once: one applies them while the others wait.
+
+    Raises `Conflict` if they would break a process that runs older code, unless `force` is set.
+    """
+    await asyncio.to_thread(_upgrade, dsn, force=force)
 
 
-def _upgrade(dsn: str) -> None:
+def _upgrade(dsn: str, *, force: bool) -> None:
+    config = alembic_config(dsn)
+    config.attributes["force"] = force
     with _UPGRADE_LOCK:
         try:
-            command.upgrade(alembic_config(dsn), "head")
+            command.upgrade(config, "head")
         except DBAPIError as error:
             if error.orig is None or not isinstance(error.orig.__cause__, asyncpg.InsufficientPrivilegeError):
                 raise

@@ -14,10 +14,11 @@ from footplate.domain.organisations.limits import LimitName
 from footplate.domain.projects.project import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
 
 
-async def migrate(settings: Settings) -> None:
+async def migrate(settings: Settings, *, force: bool = False) -> None:
+    """Raise `Conflict` if the new schema would break processes that run older code, unless `force` is set."""
     from footplate.store.schema_upgrade import upgrade_schema
 
-    await upgrade_schema(settings.database_url)
+    await upgrade_schema(settings.database_url, force=force)
 
 
 async def check_services(settings: Settings) -> None:

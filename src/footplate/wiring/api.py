@@ -11,10 +11,12 @@ from typing import Final
 import structlog
 import uvicorn
 
+from footplate import __version__
 from footplate.api.app import create_app
 from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.service_container import ApiServices
 from footplate.config import Settings
+from footplate.domain import ids
 from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
 from footplate.engine.child_cancellation import ChildCancellation
@@ -27,6 +29,7 @@ from footplate.harness import registry
 from footplate.harness.tool_calls import server_toolsets
 from footplate.store.api_reads import ApiReads
 from footplate.store.database import Database
+from footplate.store.leases.api_process_registry import ApiProcessRegistry
 from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.api_keys import ApiKeys
@@ -92,6 +95,11 @@ async def run(settings: Settings) -> None:
     async with AsyncExitStack() as exits:
         await exits.enter_async_context(running_telemetry(settings, "api"))
         database = await exits.enter_async_context(open_database(settings))
+        await exits.enter_async_context(
+            ApiProcessRegistry(database).registered(
+                ids.new_id(ids.API_PROCESS), host=socket.gethostname(), version=__version__
+            )
+        )
         await check_redis(settings)
         temporal = await connect_temporal(settings)
         waker = TemporalWaker(temporal, settings)

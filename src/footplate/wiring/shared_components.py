@@ -34,6 +34,7 @@ from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.store.database import Database, PlanCacheMode, address_without_secrets
 from footplate.store.leases.branch_and_directory_leases import WriteLeases
 from footplate.store.log.files.deliverable_work import Deliveries
+from footplate.store.migrations.schema_revisions import check_needed_code
 from footplate.store.object_store import Objects
 from footplate.stream import redis_connections
 from footplate.trees.delivery.merge_push_bundle import Deliverer
@@ -169,9 +170,10 @@ async def open_database(
 
 
 async def _check_schema(database: Database, settings: Settings) -> None:
-    """Reads one table. `footplate doctor` compares the revision, which needs a library that is slow to load."""
+    """Reads an old table and a new one. `footplate doctor` compares the revision."""
     try:
         await database.fetch("heads", [])
+        await check_needed_code(database)
     except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
         raise Unavailable(
             f"The database at {address_without_secrets(settings.database_url)} does not have the schema of this "

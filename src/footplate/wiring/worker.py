@@ -59,6 +59,7 @@ from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS, Turns
 from footplate.store.log.files.file_snapshots import SnapshotHistory
 from footplate.store.log.session_groups.child_sessions import ChildSessionStore
 from footplate.store.log.turn_claims import Claims
+from footplate.store.migrations.schema_revisions import known_revision
 from footplate.store.object_store import Objects
 from footplate.store.resources.audit_trail import AuditSealing, HookRunRecorder
 from footplate.store.resources.deployments import DeploymentScheduleStore, RunExpiry
@@ -130,6 +131,7 @@ async def run(settings: Settings) -> None:
                 backends=settings.backend_names,
                 harnesses=sorted(registry.installed_harnesses()),
                 max_turns=settings.max_turns,
+                schema_revision=known_revision(),
             ),
         )
         trees = _create_trees(settings, database, objects, exits)

@@ -25,6 +25,7 @@ CheckState = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 30.0
 """Seconds. A busy machine may need many to accept a connection."""
 _MIN_POSTGRES: Final = 150_000
+_NEEDED_CODE: Final = "SELECT max(needs_code) FROM schema_requirements"
 _MIN_REDIS: Final = (6, 2)
 _SHOWN: Final = 5
 _START_HINT: Final = "Start everything with `footplate dev`, or"
@@ -96,6 +97,7 @@ async def check_schema(settings: Settings) -> Finding:
     try:
         missing = await service_rights.find_missing_table_rights(connection)
         current = None if missing else await connection.fetchval("SELECT version_num FROM alembic_version")
+        needed = await connection.fetchval(_NEEDED_CODE) if current and current > newest else None
     except asyncpg.UndefinedTableError:
         return Finding(name, "failed", "the database is empty", fix)
     finally:
@@ -107,8 +109,20 @@ async def check_schema(settings: Settings) -> Finding:
             f"the user in FOOTPLATE_DATABASE_URL does not have these rights: {_enumerate(missing)}",
             "Grant SELECT, INSERT, UPDATE and DELETE on all tables, or connect as the owner of the tables.",
         )
+    return _compare_revisions(current, newest, needed)
+
+
+def _compare_revisions(current: str | None, newest: str, needed: str | None) -> Finding:
+    """`needed`: the oldest code that can use the schema of the database, if it is newer than this version's."""
+    name = "Schema"
+    if needed and needed > newest:
+        detail = f"revision {current} needs code that knows revision {needed}, and this version knows {newest}"
+        return Finding(name, "failed", detail, "Install the version with which the database was migrated.")
+    if current and current > newest:
+        return Finding(name, "ok", f"revision {current}, of a newer version, which this version can use")
     if current != newest:
-        return Finding(name, "failed", f"the database has revision {current}, but this version needs {newest}", fix)
+        detail = f"the database has revision {current}, but this version needs {newest}"
+        return Finding(name, "failed", detail, "Run `footplate migrate`.")
     return Finding(name, "ok", f"revision {current}")
 
 

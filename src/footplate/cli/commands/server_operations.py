@@ -95,13 +95,17 @@ def worker() -> None:
     terminal_io.run_server(wiring.run_worker(dev_server.load_settings()))
 
 
-def migrate() -> None:
+def migrate(
+    force: Annotated[
+        bool, typer.Option("--force", help="Migrate even if it breaks processes that run older code.")
+    ] = False,
+) -> None:
     """Migrate the database to the schema of this version. Safe to run at any time and concurrently."""
     _configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
-    terminal_io.run_async(wiring.migrate(dev_server.load_settings()))
+    terminal_io.run_async(wiring.migrate(dev_server.load_settings(), force=force))
     terminal_io.err().print("The database schema is up to date.")
 
 

@@ -15,6 +15,8 @@ class WorkerDescription:
     backends: Sequence[str] = ()
     harnesses: Sequence[str] = ()
     max_turns: int | None = None
+    schema_revision: str | None = None
+    """The newest revision of the schema that its code knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

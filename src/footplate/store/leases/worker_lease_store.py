@@ -25,6 +25,7 @@ class WorkerLeases:
                 SQL["renew_lease"],
                 *(worker, host, seconds, list(session_ids), [*self._description.backends]),
                 *(self._description.version, [*self._description.harnesses], self._description.max_turns),
+                self._description.schema_revision,
                 timeout=seconds,
             )
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]

@@ -4,8 +4,8 @@
 -- One statement for all turns of a worker. Returns the epochs of its sessions (if one has changed, the worker has lost that
 -- session) and their control positions.
 with lease as (
-    insert into workers (id, host, lease_until, backends, version, harnesses, max_turns, running_turns, last_seen_at)
-    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5, $6, $7, $8, cardinality($4::text[]), clock_timestamp())
+    insert into workers (id, host, lease_until, backends, version, harnesses, max_turns, schema_revision, running_turns, last_seen_at)
+    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5, $6, $7, $8, $9, cardinality($4::text[]), clock_timestamp())
     on conflict (id) do update
     set lease_until = excluded.lease_until, running_turns = excluded.running_turns, last_seen_at = excluded.last_seen_at
 )
@@ -26,6 +26,19 @@ select lease_until < clock_timestamp() - interval '10 seconds' as lapsed from wo
 
 -- name: end_lease
 delete from workers where id = $1
+
+-- name: record_api_process
+-- Also forgets processes that were killed long ago.
+with forgotten as (delete from api_processes where last_seen_at < clock_timestamp() - interval '1 day')
+insert into api_processes (id, host, version, schema_revision, last_seen_at) values ($1, $2, $3, $4, clock_timestamp())
+on conflict (id) do update set last_seen_at = excluded.last_seen_at
+
+-- name: end_api_process
+delete from api_processes where id = $1
+
+-- name: schema_requirement
+-- The oldest code that can use the schema, as the newest revision that it knows.
+select revision, needs_code from schema_requirements order by needs_code desc limit 1
 
 -- name: to_wake
 -- Sessions whose wake signal failed or was lost after the commit, and turns whose worker was lost long ago. Skips sessions

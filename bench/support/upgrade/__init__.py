@@ -1,0 +1,1 @@
+"""Runs the previous version beside this one."""
