@@ -4,9 +4,12 @@ import re
 from typing import Any
 
 import pytest
-from bench.support.browser.changed_sessions import list_messages, run_turns, wait_until_done
+from bench.support.browser.changed_sessions import list_messages, run_command, run_turns, wait_until_done
 from bench.support.browser.dashboard_window import PHONE, DashboardWindow, Workplace
 from playwright.async_api import Locator, Page, expect
+
+from footplate.testing.model_scripts import replies
+from footplate.testing.reply_steps import text
 
 WRITE_TWO = "printf 'one\\ntwo\\nthree\\n' > a.txt; printf 'alpha\\nbeta\\n' > b.txt"
 CHANGE_ONE = "sed -i s/two/TWO/ a.txt"
@@ -89,12 +92,35 @@ async def test_a_draft_is_edited_deleted_and_sent_alone(workplace: Workplace) ->
     await expect(_diff(page).get_by_role("button", name="Edit")).to_have_count(0)
 
 
+async def test_a_sent_comment_follows_its_line_until_its_code_is_gone(workplace: Workplace) -> None:
+    commands = (WRITE_TWO, "sed -i '1i zero' a.txt", "sed -i s/three/THREE/ a.txt")
+    steps = [step for command in commands for step in ([run_command(command)], [text("Done.")])]
+    session_id = await workplace.start_session(replies(*steps), title="Lines that move")
+    await wait_until_done(workplace, session_id, turns=1)
+    page = (await _open(workplace, session_id, "&path=a.txt&lines=3")).page
+    await expect(page.get_by_role("toolbar", name="Selected lines")).to_be_visible()
+    await _comment(page, "Why three?")
+    await page.keyboard.press("Shift+S")
+    await wait_until_done(workplace, session_id, turns=2)
+    card = _diff(page).get_by_role("article")
+    await expect(card).to_contain_text("written on line 3")
+    await page.keyboard.press("o")
+    await _tray(page).get_by_role("button", name="line 4").click()
+    await expect(page).to_have_url(re.compile("lines=L4"))
+    await expect(_tray(page)).not_to_contain_text("outdated")
+    await workplace.client.send_text(session_id, "Write it in capitals.")
+    await wait_until_done(workplace, session_id, turns=3)
+    await expect(_tray(page)).to_contain_text("outdated")
+    await expect(_tray(page).get_by_role("button", name="line 3")).to_be_visible()
+    await expect(card).to_have_count(0)
+
+
 async def test_the_plus_beside_a_line_opens_a_comment(workplace: Workplace) -> None:
     session_id = await run_turns(workplace, [[WRITE_TWO]], title="Pointer")
     page = (await _open(workplace, session_id)).page
     line = _diff(page).get_by_text("beta")
     await line.hover()
-    await _diff(page).locator("[data-utility-button]").first.click()
+    await _diff(page).get_by_role("button", name="Comment on this line").click()
     await expect(page.get_by_role("textbox", name="Comment on line 2")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("textbox", name="Comment on line 2")).to_have_count(0)

@@ -185,6 +185,44 @@ async def test_a_lost_network_is_shown_and_what_failed_is_read_again(workplace: 
     await expect(page.get_by_text("Here again").first).to_be_visible()
 
 
+async def test_a_tab_without_a_network_loads_when_it_is_back(workplace: Workplace) -> None:
+    workplace.expect("ERR_INTERNET_DISCONNECTED|The server cannot be reached")
+    session_id = await workplace.start_session(replies([text("Hello.")]), title="On a train")
+    window = await workplace.sign_in(path=f"/sessions/{session_id}")
+    page = window.page
+    await expect(page.get_by_text("Hello.").first).to_be_visible()
+    await page.evaluate("window.isSamePage = true")
+    await window.context.set_offline(True)
+    await page.wait_for_selector("[data-feed-state=offline]", state="attached")
+    await page.get_by_role("tab", name="Forks").click()
+    failure = page.get_by_role("alert").filter(has_text="Forks could not be loaded")
+    await expect(failure).to_contain_text("this part loads by itself when it is back")
+    await failure.get_by_role("button", name="Try again").click()
+    await expect(failure).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_text("The palette could not be loaded").first).to_be_visible()
+    await window.context.set_offline(False)
+    await expect(failure).to_have_count(0)
+    await expect(page.get_by_text("No forks")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_placeholder("Search actions and sessions")).to_be_visible()
+    assert await page.evaluate("window.isSamePage")
+
+
+async def test_code_that_fails_with_a_network_is_tried_again_and_then_needs_a_reload(workplace: Workplace) -> None:
+    workplace.expect("ERR_FAILED|The connection was lost for a moment")
+    window = await workplace.sign_in(path="/settings?section=members")
+    page = window.page
+    await expect(page.get_by_role("list", name="Members")).to_be_visible()
+    await page.route("**/assets/*", lambda route: route.abort())
+    await page.get_by_role("navigation", name="Sections").get_by_role("link", name="Teams").click()
+    failure = page.get_by_role("alert").filter(has_text="Teams could not be loaded")
+    await failure.get_by_role("button", name="Try again").click()
+    await page.unroute("**/assets/*")
+    await failure.get_by_role("button", name="Reload the page").click()
+    await expect(page.get_by_text("No teams yet")).to_be_visible()
+
+
 async def test_an_arabic_title_is_cut_at_its_end(workplace: Workplace) -> None:
     title = "\u062a\u062d\u062f\u064a\u062b " * 60
     session_id = await workplace.start_session(replies([text("Hello.")]), title=title.strip())

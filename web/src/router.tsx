@@ -11,7 +11,8 @@ import type { ComponentType } from "react";
 
 import "./actions/all";
 import { setSignedOutHandler } from "./api/client";
-import { ApiError, OfflineError } from "./api/errors";
+import { ApiError } from "./api/errors";
+import { CodeLoadError, loadCode } from "./api/load-code";
 import { queryClient } from "./api/query-client";
 import { meQuery } from "./api/queries/me";
 import { Frame } from "./frame/frame";
@@ -33,8 +34,9 @@ type PageModule = Promise<{ default: ComponentType }>;
 /** Without a network, the router would reload, and the browser's own error page would replace the dashboard. */
 function lazyPage(load: () => PageModule) {
   return lazyRouteComponent(() =>
-    load().catch((error: unknown) => {
-      throw navigator.onLine ? error : new OfflineError();
+    loadCode(load).catch((error: unknown) => {
+      // With a network, the router reloads the page once: the server may have a newer version.
+      throw error instanceof CodeLoadError && !error.isOffline ? error.cause : error;
     }),
   );
 }

@@ -84,6 +84,10 @@ export function useFeedState(): { state: StreamState; since: number } {
   return { state: current, since };
 }
 
+export function isFeedOffline(): boolean {
+  return state === "offline";
+}
+
 /** Calls `listener` for each change, for pages that patch their cache instead of reading again. */
 export function onFeedChange(listener: (change: FeedChange) => void): () => void {
   changeListeners.add(listener);

@@ -1,7 +1,7 @@
 // The frame around every page of a signed-in caller.
 import { useQueryClient } from "@tanstack/react-query";
 import { Outlet, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 
 import { ShortcutHandler } from "../actions/shortcuts";
 import { useActions } from "../actions/use-actions";
@@ -13,13 +13,14 @@ import { POLICY_SECTIONS } from "../pages/policy/search";
 import { renewSubscription } from "../pages/settings/notifications/push";
 import { SETTINGS_SECTIONS } from "../pages/settings/search";
 import { BottomBar } from "./bottom-bar";
+import { lazyDialog } from "./lazy-part";
 import { NAVIGATION } from "./navigation";
 import { Sidebar } from "./sidebar";
 import { setTheme } from "./theme";
 import { TopBar } from "./top-bar";
 
-const Palette = lazy(() => import("./palette"));
-const ShortcutMap = lazy(() => import("./shortcut-map"));
+const Palette = lazyDialog("The palette", () => import("./palette"));
+const ShortcutMap = lazyDialog("The list of shortcuts", () => import("./shortcut-map"));
 
 export function Frame() {
   const queries = useQueryClient();

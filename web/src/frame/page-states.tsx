@@ -1,15 +1,20 @@
 // What the router shows while a page loads, when it fails, and when there is none.
 import { type ErrorComponentProps, Link, useRouter } from "@tanstack/react-router";
-import { useEffect, useEffectEvent } from "react";
 
 import { OfflineError } from "../api/errors";
+import { CodeLoadError } from "../api/load-code";
 import { buttonStyle } from "../design/components/button";
 import { EmptyState } from "../design/components/empty-state";
 import { ErrorPanel } from "../design/components/error-panel";
 import { SkeletonRows } from "../design/components/skeleton";
+import { useRetryWhenReachable } from "./use-retry-when-reachable";
 
 export function PagePending() {
   return <SkeletonRows />;
+}
+
+function isOffline(error: unknown): boolean {
+  return error instanceof OfflineError || (error instanceof CodeLoadError && error.isOffline);
 }
 
 export function PageError({ error, reset }: ErrorComponentProps) {
@@ -18,19 +23,7 @@ export function PageError({ error, reset }: ErrorComponentProps) {
     reset();
     void router.invalidate();
   }
-  const retryOnline = useEffectEvent(retry);
-  useEffect(() => {
-    if (!(error instanceof OfflineError)) {
-      return undefined;
-    }
-    const again = (): void => {
-      retryOnline();
-    };
-    globalThis.addEventListener("online", again);
-    return () => {
-      globalThis.removeEventListener("online", again);
-    };
-  }, [error]);
+  useRetryWhenReachable(isOffline(error), retry);
   return (
     <div className="p-4">
       <ErrorPanel error={error} title="The page could not be shown" onRetry={retry} />

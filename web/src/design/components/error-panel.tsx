@@ -15,10 +15,18 @@ interface ErrorPanelProps {
   /** What to do, in place of the advice of the server. */
   help?: ReactNode;
   onRetry?: () => void;
+  retryLabel?: string;
   className?: string;
 }
 
-export function ErrorPanel({ error, title, help: ownHelp, onRetry, className }: ErrorPanelProps) {
+export function ErrorPanel({
+  error,
+  title,
+  help: ownHelp,
+  onRetry,
+  retryLabel = "Try again",
+  className,
+}: ErrorPanelProps) {
   const message = error instanceof Error ? error.message : String(error);
   const help = error instanceof ApiError ? error.help : null;
   const requestId = error instanceof ApiError ? error.requestId : null;
@@ -40,7 +48,7 @@ export function ErrorPanel({ error, title, help: ownHelp, onRetry, className }: 
           <div className="mt-2 flex flex-wrap items-center gap-2">
             {onRetry !== undefined && (
               <Button size="sm" onClick={onRetry}>
-                Try again
+                {retryLabel}
               </Button>
             )}
             {requestId !== null && <CopyButton text={requestId} label="the request ID" showText />}

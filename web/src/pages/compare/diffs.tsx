@@ -1,5 +1,5 @@
 // The changes of two attempts, file by file and side by side.
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { cn } from "@/design/classes";
@@ -7,6 +7,7 @@ import { Badge } from "@/design/components/badge";
 import { EmptyState } from "@/design/components/empty-state";
 import { Select } from "@/design/components/select";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { lazyPart } from "@/frame/lazy-part";
 import { buildItem } from "../session/changes/diff-items";
 import { FileHeader } from "../session/changes/file-header";
 import { Counts, PathText } from "../session/changes/file-marks";
@@ -14,7 +15,7 @@ import type { FileChange } from "../session/changes/parse-file";
 import { type FilePair, pairFiles } from "./files-in-step";
 import type { Attempt } from "./use-attempt";
 
-const DiffView = lazy(() => import("../session/changes/diff-view"));
+const DiffView = lazyPart("The diff", () => import("../session/changes/diff-view"));
 
 interface DiffsProps {
   attempts: readonly [Attempt, Attempt];

@@ -1,9 +1,10 @@
 // Policy: which calls of agents run, need approval or are denied, why, and who decided.
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, Suspense } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { lazyPart } from "@/frame/lazy-part";
 import { usePageTitle } from "@/frame/page-title";
 import { Sections } from "@/frame/sections";
 
@@ -13,11 +14,11 @@ const route = getRouteApi("/frame/policy");
 
 /** Each section is loaded when it is first opened. */
 const SECTIONS: Record<PolicySection, ComponentType> = {
-  rules: lazy(() => import("./rules/section")),
-  edit: lazy(() => import("./edit/section")),
-  explain: lazy(() => import("./explain/section")),
-  audit: lazy(() => import("./audit/section")),
-  hooks: lazy(() => import("./hooks/section")),
+  rules: lazyPart(POLICY_TITLES.rules, () => import("./rules/section")),
+  edit: lazyPart(POLICY_TITLES.edit, () => import("./edit/section")),
+  explain: lazyPart(POLICY_TITLES.explain, () => import("./explain/section")),
+  audit: lazyPart(POLICY_TITLES.audit, () => import("./audit/section")),
+  hooks: lazyPart(POLICY_TITLES.hooks, () => import("./hooks/section")),
 };
 
 export default function PolicyPage() {

@@ -1,7 +1,7 @@
 // Session: the conversation, what changed, and the tools to steer.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense, useEffect, useState } from "react";
+import { type ComponentType, Suspense, useEffect, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { ApiError } from "@/api/errors";
@@ -12,6 +12,7 @@ import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
 import { Tab, TabList, TabPanel, Tabs } from "@/design/components/tabs";
+import { lazyPart } from "@/frame/lazy-part";
 import { usePageTitle } from "@/frame/page-title";
 
 import { SessionHeader } from "./header";
@@ -32,17 +33,27 @@ const TITLES: Record<SessionTab, string> = {
   forks: "Forks",
 };
 
-const loadConversation = import("./conversation/tab");
+const importConversation = () => import("./conversation/tab");
+
+/** The import that begins while the session itself is being read. A further attempt needs one of its own. */
+let begun: ReturnType<typeof importConversation> | null = importConversation();
+begun.catch(() => undefined);
+
+function loadConversation(): ReturnType<typeof importConversation> {
+  const loading = begun ?? importConversation();
+  begun = null;
+  return loading;
+}
 
 /** Each tab is loaded when it is first opened; the conversation at once, while the session itself is being read. */
 const TABS: Record<SessionTab, ComponentType<{ session: Session }>> = {
-  conversation: lazy(() => loadConversation),
-  changes: lazy(() => import("./changes/tab")),
-  files: lazy(() => import("./files/tab")),
-  terminal: lazy(() => import("./terminal/tab")),
-  steps: lazy(() => import("./steps/tab")),
-  children: lazy(() => import("./children/tab")),
-  forks: lazy(() => import("./forks/tab")),
+  conversation: lazyPart(TITLES.conversation, loadConversation),
+  changes: lazyPart(TITLES.changes, () => import("./changes/tab")),
+  files: lazyPart(TITLES.files, () => import("./files/tab")),
+  terminal: lazyPart(TITLES.terminal, () => import("./terminal/tab")),
+  steps: lazyPart(TITLES.steps, () => import("./steps/tab")),
+  children: lazyPart(TITLES.children, () => import("./children/tab")),
+  forks: lazyPart(TITLES.forks, () => import("./forks/tab")),
 };
 
 export default function SessionPage() {

@@ -1,9 +1,10 @@
 // Settings: what the organisation works with, and who may do what.
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, Suspense } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { lazyPart } from "@/frame/lazy-part";
 import { usePageTitle } from "@/frame/page-title";
 import { Sections } from "@/frame/sections";
 
@@ -13,15 +14,15 @@ const route = getRouteApi("/frame/settings");
 
 /** Each section is loaded when it is first opened. */
 const SECTIONS: Record<SettingsSection, ComponentType> = {
-  agents: lazy(() => import("./agents/section")),
-  environments: lazy(() => import("./environments/section")),
-  projects: lazy(() => import("./projects/section")),
-  webhooks: lazy(() => import("./webhooks/section")),
-  keys: lazy(() => import("./keys/section")),
-  members: lazy(() => import("./members/section")),
-  teams: lazy(() => import("./teams/section")),
-  limits: lazy(() => import("./limits/section")),
-  notifications: lazy(() => import("./notifications/section")),
+  agents: lazyPart(SECTION_TITLES.agents, () => import("./agents/section")),
+  environments: lazyPart(SECTION_TITLES.environments, () => import("./environments/section")),
+  projects: lazyPart(SECTION_TITLES.projects, () => import("./projects/section")),
+  webhooks: lazyPart(SECTION_TITLES.webhooks, () => import("./webhooks/section")),
+  keys: lazyPart(SECTION_TITLES.keys, () => import("./keys/section")),
+  members: lazyPart(SECTION_TITLES.members, () => import("./members/section")),
+  teams: lazyPart(SECTION_TITLES.teams, () => import("./teams/section")),
+  limits: lazyPart(SECTION_TITLES.limits, () => import("./limits/section")),
+  notifications: lazyPart(SECTION_TITLES.notifications, () => import("./notifications/section")),
 };
 
 export default function SettingsPage() {

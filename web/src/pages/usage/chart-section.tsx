@@ -1,5 +1,5 @@
 // The chart with the choice of what it measures, its legend, and what is shown in its place if there is none.
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 
 import type { UsageGrouping } from "@/api/queries/usage";
 import { Button } from "@/design/components/button";
@@ -7,13 +7,14 @@ import { ErrorPanel } from "@/design/components/error-panel";
 import { Skeleton } from "@/design/components/skeleton";
 import { Tab, TabList, Tabs } from "@/design/components/tabs";
 import { SafeText } from "@/design/text/text";
+import { lazyPart } from "@/frame/lazy-part";
 
 import { MEASURE_TITLES } from "./amounts";
 import type { ChartData } from "./chart-data";
 import { seriesColor } from "./colors";
 import { type Measure, MEASURES } from "./figures";
 
-const UsageChart = lazy(() => import("./chart"));
+const UsageChart = lazyPart("The chart", () => import("./chart"));
 
 interface Props {
   chart: { data: ChartData | undefined; error: Error | null; retry: () => void };

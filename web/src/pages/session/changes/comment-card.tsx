@@ -8,8 +8,9 @@ import { Button } from "@/design/components/button";
 import { Time } from "@/design/components/time";
 import { SafeText } from "@/design/text/text";
 import { CommentBox } from "./comment-box";
+import { linesOf } from "./diff-items";
 import type { Comment } from "./queries";
-import type { Turn } from "./ranges";
+import { describeLines, type Turn } from "./ranges";
 import { type Comments, type CommentState, useCommentState } from "./use-comments";
 
 const SHOWN_ANSWER = 600;
@@ -20,10 +21,15 @@ interface CommentCardProps {
   comments: Comments;
   turns: readonly Turn[];
   canOperate: boolean;
+  /** Its lines were at another place when it was written. */
+  isMoved?: boolean;
+  /** The diff does not show its code any more. */
+  isOutdated?: boolean;
   className?: string;
 }
 
-export function CommentCard({ sessionId, comment, comments, turns, canOperate, className }: CommentCardProps) {
+export function CommentCard(props: CommentCardProps) {
+  const { sessionId, comment, comments, turns, canOperate, isMoved = false, isOutdated = false, className } = props;
   const [isEditing, setEditing] = useState(false);
   const state = useCommentState(sessionId, comment, turns);
   const canChange = canOperate && state.kind === "draft" && comments.isOwn(comment);
@@ -36,6 +42,13 @@ export function CommentCard({ sessionId, comment, comments, turns, canOperate, c
         <SafeText className="font-medium">{comment.author.name ?? "A former member"}</SafeText>
         <Time value={comment.sent_at ?? comment.created_at} className="text-sm text-muted" />
         <StateBadge state={state} />
+        {isMoved && <span className="text-sm text-muted">written on {describeLines(linesOf(comment))}</span>}
+        {isOutdated && (
+          <>
+            <Badge>outdated</Badge>
+            <span className="text-sm text-muted">its code is not in these changes any more</span>
+          </>
+        )}
       </header>
       {isEditing ? (
         <CommentBox

@@ -4,19 +4,18 @@ import { ChevronDown, ChevronUp, MessageSquare } from "lucide-react";
 import { Button } from "@/design/components/button";
 import { SafeText } from "@/design/text/text";
 import { CommentCard } from "./comment-card";
+import { linesOf } from "./diff-items";
 import type { Comment } from "./queries";
 import { describeLines, type Lines, type Turn } from "./ranges";
 import type { Comments } from "./use-comments";
-
-export function linesOf(comment: Comment): Lines {
-  return { side: comment.side, start: comment.start_line, end: comment.end_line };
-}
 
 interface CommentTrayProps {
   sessionId: string;
   comments: Comments;
   turns: readonly Turn[];
   canOperate: boolean;
+  /** Where the diff that is shown has a comment. Null: its code is gone. Undefined: it belongs to another diff. */
+  placeOf: (comment: Comment) => Lines | null | undefined;
   isOpen: boolean;
   onToggle: () => void;
   onShow: (comment: Comment) => void;
@@ -24,7 +23,7 @@ interface CommentTrayProps {
 }
 
 export function CommentTray(props: CommentTrayProps) {
-  const { sessionId, comments, turns, canOperate, isOpen, onToggle, onShow, onSend } = props;
+  const { sessionId, comments, turns, canOperate, placeOf, isOpen, onToggle, onShow, onSend } = props;
   const drafts = comments.drafts.length;
   const sent = comments.all.length - drafts;
   const own = comments.own.length;
@@ -44,7 +43,7 @@ export function CommentTray(props: CommentTrayProps) {
                 >
                   <SafeText className="min-w-0 truncate font-mono">{comment.path}</SafeText>
                   <span className="shrink-0">
-                    {describeLines(linesOf(comment))}
+                    {describeLines(placeOf(comment) ?? linesOf(comment))}
                     {comment.turn_id !== null &&
                       `, turn ${turns.findIndex((turn) => turn.id === comment.turn_id) + 1 || "?"}`}
                   </span>
@@ -58,6 +57,7 @@ export function CommentTray(props: CommentTrayProps) {
                   comments={comments}
                   turns={turns}
                   canOperate={canOperate}
+                  isOutdated={placeOf(comment) === null}
                 />
               </li>
             ),

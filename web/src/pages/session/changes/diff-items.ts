@@ -1,19 +1,28 @@
 // Builds what the viewer shows from files and comments. A file without news keeps its item, so nothing is drawn again.
 import type { CodeViewDiffItem, DiffLineAnnotation, SelectedLineRange } from "@pierre/diffs";
 
-import { linesOf } from "./comment-tray";
 import type { FileChange } from "./parse-file";
 import type { Comment } from "./queries";
 import { formatLines, type Lines } from "./ranges";
-import { hasCode } from "./rows";
+import { findCode } from "./rows";
 
-export type Note = { kind: "comment"; comment: Comment } | { kind: "box"; file: FileChange; lines: Lines };
+export type Note =
+  { kind: "comment"; comment: Comment; isMoved: boolean } | { kind: "box"; file: FileChange; lines: Lines };
 export type DiffItem = CodeViewDiffItem<Note>;
 
 const SIDES = { old: "deletions", new: "additions" } as const;
 
 let version = 0;
 const cache = new WeakMap<FileChange, { signature: string; item: DiffItem }>();
+
+export function linesOf(comment: Comment): Lines {
+  return { side: comment.side, start: comment.start_line, end: comment.end_line };
+}
+
+/** The lines of a file at which a comment is shown. Null: the file does not have its code any more. */
+export function findPlace(file: FileChange, comment: Comment): Lines | null {
+  return findCode(file.diff, linesOf(comment), comment.code);
+}
 
 /** `comments`: those on this file, in the diff that is shown. `box`: the lines that the person is commenting on. */
 export function buildItem(
@@ -22,20 +31,23 @@ export function buildItem(
   box: Lines | null,
   isCollapsed: boolean,
 ): DiffItem {
-  const shown = comments.filter((comment) => hasCode(file.diff, linesOf(comment), comment.code));
+  const shown = comments.flatMap((comment) => {
+    const place = findPlace(file, comment);
+    return place === null ? [] : [{ comment, place }];
+  });
   const signature = JSON.stringify([
     isCollapsed,
     box === null ? null : formatLines(box),
-    shown.map((one) => [one.id, one.updated_at, one.sent_event_id]),
+    shown.map(({ comment, place }) => [comment.id, comment.updated_at, comment.sent_event_id, formatLines(place)]),
   ]);
   const known = cache.get(file);
   if (known?.signature === signature) {
     return known.item;
   }
-  const annotations: DiffLineAnnotation<Note>[] = shown.map((comment) => ({
+  const annotations: DiffLineAnnotation<Note>[] = shown.map(({ comment, place }) => ({
     side: SIDES[comment.side],
-    lineNumber: comment.end_line,
-    metadata: { kind: "comment", comment },
+    lineNumber: place.end,
+    metadata: { kind: "comment", comment, isMoved: place.end !== comment.end_line },
   }));
   if (box !== null) {
     annotations.push({ side: SIDES[box.side], lineNumber: box.end, metadata: { kind: "box", file, lines: box } });

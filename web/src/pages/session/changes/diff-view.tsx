@@ -5,7 +5,8 @@ import {
   type CodeViewHandle,
   type CodeViewReactOptions,
 } from "@pierre/diffs/react";
-import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef } from "react";
+import { Plus } from "lucide-react";
+import { type ReactNode, useCallback, useEffect, useEffectEvent, useMemo, useRef } from "react";
 
 import { useIsDark } from "@/frame/theme";
 import { DIFF_CSS, DIFF_STYLE } from "./diff-style";
@@ -35,6 +36,12 @@ interface DiffViewProps {
   renderHeader: (file: FileChange) => ReactNode;
   renderNote: (note: Note) => ReactNode;
   footer?: ReactNode;
+}
+
+/** The line under the pointer. */
+interface HoveredLine {
+  lineNumber: number;
+  side?: "additions" | "deletions";
 }
 
 const HEADER_HEIGHT = 44;
@@ -68,11 +75,21 @@ export default function DiffView(props: DiffViewProps) {
       unsafeCSS: DIFF_CSS,
       layout: { paddingTop: 0, paddingBottom: 0, gap: 12 },
       itemMetrics: { diffHeaderHeight: HEADER_HEIGHT, lineHeight: 20, spacing: 8, hunkLineCount: 50 },
-      onGutterUtilityClick: (range: Parameters<typeof fromSelection>[0], context: { item: { id: string } }) => {
-        comment.current?.(context.item.id, fromSelection(range));
-      },
     }),
     [isDark, layout, canComment],
+  );
+  const renderPlus = useCallback(
+    (getLine: () => HoveredLine | undefined, { id }: { id: string }) => (
+      <CommentButton
+        onClick={() => {
+          const line = getLine();
+          if (line !== undefined) {
+            comment.current?.(id, fromSelection({ ...line, start: line.lineNumber, end: line.lineNumber }));
+          }
+        }}
+      />
+    ),
+    [],
   );
   const selectedLines = useMemo(
     () => (selection === null ? null : { id: selection.fileId, range: toSelection(selection.lines) }),
@@ -140,8 +157,24 @@ export default function DiffView(props: DiffViewProps) {
         const file = files.get(item.id);
         return file === undefined ? null : renderHeader(file);
       }}
+      {...(canComment ? { renderGutterUtility: renderPlus } : {})}
       renderAnnotation={(...[annotation]: CodeViewAnnotationArgs<Note>) => renderNote(annotation.metadata)}
       {...(footer === undefined ? {} : { renderCodeViewFooter: () => footer })}
     />
+  );
+}
+
+/** Beside the line under the pointer. It replaces the button of the viewer, which has no name. */
+function CommentButton({ onClick }: { onClick: () => void }) {
+  return (
+    <button
+      type="button"
+      aria-label="Comment on this line"
+      title="Comment on this line"
+      className="relative z-10 flex size-5 cursor-pointer items-center justify-center rounded-sm bg-accent text-on-accent hover:bg-accent-hover"
+      onClick={onClick}
+    >
+      <Plus aria-hidden className="size-3.5" />
+    </button>
   );
 }

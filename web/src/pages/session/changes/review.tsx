@@ -1,10 +1,11 @@
 // The diff with its list of files, the selected lines, and the comments.
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import { type ReactNode, Suspense, useState } from "react";
 
 import type { Session } from "@/api/session-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Sheet, SheetContent } from "@/design/components/sheet";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { lazyPart } from "@/frame/lazy-part";
 import { CommentBox } from "./comment-box";
 import { CommentCard } from "./comment-card";
 import { CommentTray } from "./comment-tray";
@@ -20,7 +21,7 @@ import type { Changes } from "./use-changes";
 import type { ChangesNavigation } from "./use-navigation";
 import { useReview } from "./use-review";
 
-const DiffView = lazy(() => import("./diff-view"));
+const DiffView = lazyPart("The diff", () => import("./diff-view"));
 
 interface ReviewProps {
   session: Session;
@@ -46,6 +47,7 @@ export function Review({ session, changes, navigation, canOperate, empty }: Revi
           comments={comments}
           turns={changes.turns}
           canOperate={canOperate}
+          isMoved={note.isMoved}
         />
       ) : (
         <CommentBox
@@ -164,6 +166,7 @@ export function Review({ session, changes, navigation, canOperate, empty }: Revi
           comments={comments}
           turns={changes.turns}
           canOperate={canOperate}
+          placeOf={review.placeOf}
           isOpen={review.isTrayOpen}
           onToggle={review.toggleTray}
           onShow={review.showComment}

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { parseFile } from "./parse-file";
 import { describeLines, formatLines, formatRange, parseLines, parseRange } from "./ranges";
-import { hasCode, moveLines, readLines } from "./rows";
+import { findCode, moveLines, readLines } from "./rows";
 
 const { diff } = parseFile(`diff --git a/x b/x
 --- a/x
@@ -20,8 +20,33 @@ describe("rows", () => {
     expect(readLines(diff, { side: "new", start: 6, end: 7 })).toEqual(["new", "more"]);
     expect(readLines(diff, { side: "old", start: 6, end: 7 })).toEqual(["old", "end"]);
     expect(readLines(diff, { side: "new", start: 4, end: 5 })).toBeNull();
-    expect(hasCode(diff, { side: "new", start: 6, end: 6 }, "new\r")).toBe(true);
-    expect(hasCode(diff, { side: "new", start: 6, end: 6 }, "other")).toBe(false);
+  });
+
+  it("finds the code of a comment where it is now", () => {
+    const at = (start: number, end = start) => ({ side: "new", start, end }) as const;
+    expect(findCode(diff, at(6), "new\r")).toEqual(at(6));
+    expect(findCode(diff, at(6), "other")).toBeNull();
+    expect(findCode(diff, at(2), "more")).toEqual(at(7));
+    expect(findCode(diff, at(90, 91), "new\nmore")).toEqual(at(6, 7));
+    expect(findCode(diff, { side: "old", start: 1, end: 1 }, "old")).toEqual({ side: "old", start: 6, end: 6 });
+    expect(findCode(diff, at(2), "old")).toBeNull();
+  });
+
+  it("does not guess where code is that is there twice, or only brackets", () => {
+    const twice = parseFile(`diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1,1 +1,4 @@
+ same
++same
++}
++
+`).diff;
+    const far = { side: "new", start: 90, end: 90 } as const;
+    expect(findCode(twice, far, "same")).toBeNull();
+    expect(findCode(twice, { ...far, start: 2, end: 2 }, "same")).toEqual({ ...far, start: 2, end: 2 });
+    expect(findCode(twice, far, "}")).toBeNull();
+    expect(findCode(twice, far, "")).toBeNull();
   });
 
   it("moves over deleted and added lines", () => {

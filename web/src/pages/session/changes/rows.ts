@@ -60,21 +60,33 @@ export function readLines(diff: FileDiffMetadata, lines: Lines): string[] | null
   return found.length === lines.end - lines.start + 1 ? found : null;
 }
 
-/** Whether the lines still have the code that a comment quotes. */
-export function hasCode(diff: FileDiffMetadata, lines: Lines, code: string): boolean {
-  const shown = readLines(diff, lines);
-  if (shown === null) {
-    return false;
-  }
+/**
+ * Where the code that a comment quotes is now. Lines that moved are found if the diff shows their code at one place only,
+ * and it is more than brackets. Null: the diff does not show it any more.
+ */
+export function findCode(diff: FileDiffMetadata, lines: Lines, code: string): Lines | null {
   const marks = new LineMarks(code);
-  const quoted = code.split("\n").map((line) => marks.apply(line));
-  return (
-    quoted.length === shown.length && quoted.every((line, index) => withoutReturn(line) === withoutReturn(shown[index]))
-  );
+  const quoted = code.split("\n").map((line) => withoutReturn(marks.apply(line)));
+  const hasQuoted = (found: readonly string[] | null): boolean =>
+    found?.length === quoted.length && found.every((line, index) => withoutReturn(line) === quoted[index]);
+  if (hasQuoted(readLines(diff, lines))) {
+    return lines;
+  }
+  if (!/[\p{L}\p{N}]/u.test(code)) {
+    return null;
+  }
+  const places = listRows(diff)
+    .filter((row) => withoutReturn(row.text.replace(/\n$/, "")) === quoted[0])
+    .map((row) => lineOf(row, lines.side))
+    .filter((start) => start !== null)
+    .map((start) => ({ side: lines.side, start, end: start + quoted.length - 1 }))
+    .filter((place) => hasQuoted(readLines(diff, place)));
+  const [place = null] = places;
+  return places.length === 1 ? place : null;
 }
 
-function withoutReturn(line: string | undefined): string | undefined {
-  return line?.replace(/(\r|⟦CR⟧)$/, "");
+function withoutReturn(line: string): string {
+  return line.replace(/(\r|⟦CR⟧)$/, "");
 }
 
 /** The selection after a key: the next line, or with `extend` one line more. Deleted lines are on the old side. */

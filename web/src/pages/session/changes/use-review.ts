@@ -6,8 +6,7 @@ import { useActions } from "@/actions/use-actions";
 import type { Session } from "@/api/session-state";
 import { copyText } from "@/design/components/copy";
 import { showToast } from "@/design/components/toast";
-import { linesOf } from "./comment-tray";
-import { buildItem } from "./diff-items";
+import { buildItem, findPlace, linesOf } from "./diff-items";
 import { download } from "./download";
 import type { Reveal } from "./diff-view";
 import type { ListedFile } from "./file-list";
@@ -45,6 +44,14 @@ export function useReview(session: Session, changes: Changes, navigation: Change
       : comments.all.filter((one) => one.turn_id === scope.turnId && one.project_id === scope.projectId);
   const commentsOf = (file: { path: string; oldPath: string | null }): Comment[] =>
     inScope.filter((one) => one.path === file.path || (one.side === "old" && one.path === file.oldPath));
+  /** Null: the diff does not have its code any more. Undefined: it belongs to another diff, or is not loaded yet. */
+  function placeOf(comment: Comment): Lines | null | undefined {
+    if (!inScope.includes(comment)) {
+      return undefined;
+    }
+    const file = files.find((one) => commentsOf(one).includes(comment));
+    return file === undefined ? (changes.patch.isComplete ? null : undefined) : findPlace(file, comment);
+  }
   // A file that is marked as viewed is closed, until it is opened again.
   const isCollapsed = (file: FileChange): boolean => viewed.isViewed(file) !== toggled.has(file.id);
   const items = files.map((file) =>
@@ -247,6 +254,7 @@ export function useReview(session: Session, changes: Changes, navigation: Change
     cannotCommentAtAll,
     isCollapsed,
     commentsOf,
+    placeOf,
     isTrayOpen,
     isMergeOpen,
     viewedCount: files.filter((file) => viewed.isViewed(file)).length,
@@ -271,7 +279,7 @@ export function useReview(session: Session, changes: Changes, navigation: Change
       setBox(null);
     },
     showComment: (comment: Comment): void => {
-      const lines = linesOf(comment);
+      const lines = placeOf(comment) ?? linesOf(comment);
       navigation.showComment(comment.turn_id, comment.project_id, comment.path, lines);
       setScrolledTo(comment.path);
       setReveal({ fileId: comment.path, lines, align: "center" });

@@ -1,7 +1,7 @@
 // The conversation of a session: turns, messages and tool calls as they happen, and a message to the agent.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { meQuery } from "@/api/queries/me";
@@ -10,6 +10,7 @@ import { copyText } from "@/design/components/copy";
 import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { showToast } from "@/design/components/toast";
+import { lazyPart } from "@/frame/lazy-part";
 
 import { eventIdsOf, type LogItem } from "../log/items";
 import type { ToolCall } from "../log/tool-calls";
@@ -28,7 +29,7 @@ import { buildRows, type Row } from "./rows";
 import { Timeline } from "./timeline";
 import { useDeepLink } from "./use-deep-link";
 
-const OutputPane = lazy(() => import("./output-pane"));
+const OutputPane = lazyPart("The output", () => import("./output-pane"));
 const route = getRouteApi("/frame/sessions/$sessionId");
 
 export default function ConversationTab({ session }: { session: Session }) {

@@ -1,7 +1,7 @@
 // The content of the selected file, as far as a browser can show it safely.
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, Download, Trash2 } from "lucide-react";
-import { lazy, Suspense, useCallback, useState } from "react";
+import { Suspense, useCallback, useState } from "react";
 
 import { Button } from "@/design/components/button";
 import { CopyButton } from "@/design/components/copy";
@@ -11,11 +11,12 @@ import { SkeletonRows } from "@/design/components/skeleton";
 import { Time } from "@/design/components/time";
 import { formatBytes } from "@/design/format";
 import { SafeText } from "@/design/text/text";
+import { lazyPart } from "@/frame/lazy-part";
 import { PathText } from "../changes/file-marks";
 import type { SessionFile } from "./queries";
 import { LARGEST_TEXT, type Preview as Content, readPreview } from "./read-content";
 
-const TextView = lazy(() => import("./text-view"));
+const TextView = lazyPart("The preview", () => import("./text-view"));
 
 interface PreviewProps {
   file: SessionFile;

@@ -1,7 +1,7 @@
 // Terminal: a shell in the session's sandbox, for one who types and any who watch, beside the controls of the queue.
 import { useQuery } from "@tanstack/react-query";
 import { Eye, Keyboard, LogOut, PlugZap, Search, SquareTerminal, TriangleAlert, X } from "lucide-react";
-import { lazy, Suspense, useRef, useState } from "react";
+import { Suspense, useRef, useState } from "react";
 
 import { useActions } from "@/actions/use-actions";
 import { api } from "@/api/client";
@@ -12,6 +12,7 @@ import { Skeleton } from "@/design/components/skeleton";
 import { showToast } from "@/design/components/toast";
 import { cn } from "@/design/classes";
 import { SafeText } from "@/design/text/text";
+import { lazyPart } from "@/frame/lazy-part";
 import { hasEnded } from "../steps/model";
 import { useRefusal } from "../steps/permission";
 import { PlaybackBar } from "../steps/playback";
@@ -23,7 +24,7 @@ import type { ScreenHandle } from "./screen";
 import { SearchBar } from "./search-bar";
 import { useTerminal } from "./use-terminal";
 
-const Screen = lazy(() => import("./screen"));
+const Screen = lazyPart("The screen of the terminal", () => import("./screen"));
 
 export default function TerminalTab({ session }: { session: Session }) {
   const screen = useRef<ScreenHandle | null>(null);

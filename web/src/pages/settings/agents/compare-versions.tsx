@@ -1,18 +1,19 @@
 // Two versions of an agent side by side: what changed, line by line.
 import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 
 import { agentQuery, agentVersionListQuery } from "@/api/queries/agents";
 import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Select } from "@/design/components/select";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { lazyPart } from "@/frame/lazy-part";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
 import type { SectionAddress } from "../work/use-section";
 import { describeVersion, parseVersions } from "./version-text";
 
-const VersionDiff = lazy(() => import("./version-diff"));
+const VersionDiff = lazyPart("The comparison", () => import("./version-diff"));
 
 interface Props {
   agentId: string;
