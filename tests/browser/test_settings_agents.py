@@ -205,7 +205,7 @@ async def test_a_failed_request_is_shown_and_tried_again(workplace: Workplace) -
 
     await page.route("**/v1/agents?*", fail)
     await window.open_page(AGENTS)
-    await expect(page.get_by_text("The agents could not be loaded")).to_be_visible()
+    await expect(page.get_by_text("Agents could not be loaded")).to_be_visible()
     await page.unroute("**/v1/agents?*")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("link", name="engineer")).to_be_visible()

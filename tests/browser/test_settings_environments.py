@@ -130,7 +130,7 @@ async def test_a_failed_request_is_shown_and_tried_again(workplace: Workplace) -
 
     await page.route("**/v1/environments?*", fail)
     await window.open_page(ENVIRONMENTS)
-    await expect(page.get_by_text("The environments could not be loaded")).to_be_visible()
+    await expect(page.get_by_text("Environments could not be loaded")).to_be_visible()
     await page.unroute("**/v1/environments?*")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("link", name="plain")).to_be_visible()

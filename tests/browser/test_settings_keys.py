@@ -82,7 +82,7 @@ async def test_a_new_key_is_shown_once_and_works(workplace: Workplace) -> None:
     await expect(shown).to_be_visible()
     await shown.get_by_role("button", name="Copy the secret").click()
     await page.wait_for_function("async (secret) => (await navigator.clipboard.readText()) === secret", arg=secret)
-    await shown.get_by_role("button", name="Done").click()
+    await shown.get_by_role("button", name="I have copied it").click()
     await expect(shown).to_have_count(0)
     row = _rows(page).filter(has_text="build job")
     await expect(row).to_contain_text("in 29 d")
@@ -249,5 +249,5 @@ async def test_hostile_names_on_a_phone(workplace: Workplace) -> None:
     await form.get_by_role("button", name="Create key").tap()
     await expect(page.get_by_label("Secret", exact=True)).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-    await page.get_by_role("button", name="Done").tap()
+    await page.get_by_role("button", name="I have copied it").tap()
     await expect(_rows(page)).to_have_count(4)

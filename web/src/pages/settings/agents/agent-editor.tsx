@@ -8,7 +8,7 @@ import { showToast } from "@/design/components/toast";
 
 import { LoadedEntry } from "../work/loaded-entry";
 import { findRefusal } from "../work/refusal";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { NEW, type SectionAddress } from "../shared/use-section";
 import { AgentForm } from "./agent-form";
 
 export function AgentEditor({ agentId, address }: { agentId: string; address: SectionAddress }) {

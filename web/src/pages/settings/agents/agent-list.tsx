@@ -14,18 +14,20 @@ import { Time } from "@/design/components/time";
 import { SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
-import { EntryList } from "../work/entry-list";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { EntryLink, EntryList, entriesOf } from "../shared/entry-list";
+import { NEW, type SectionAddress } from "../shared/use-section";
+import { ListBar } from "../work/list-bar";
 import { useAgentCommands } from "./use-agent-commands";
 
-const COLUMNS = "grid-cols-[minmax(0,3fr)_minmax(0,3fr)_minmax(0,1.5fr)_72px_96px_96px]";
+const COLUMNS = ["Agent", "Model", "Harness", "Version", "Sessions", "Changed"];
+const GRID = "md:grid-cols-[minmax(0,3fr)_minmax(0,3fr)_minmax(0,1.5fr)_72px_96px_96px]";
 
 export function AgentList({ address }: { address: SectionAddress }) {
   const { search, open } = address;
   const { data: me } = useQuery(meQuery);
   const canOperate = me?.permissions.includes("operate") ?? false;
   const list = useInfiniteQuery(agentListQuery(search.all === true));
-  const selected = list.data?.pages.flatMap((page) => page.data).find((one) => one.id === search.selected);
+  const selected = entriesOf(list).find((one) => one.id === search.selected);
   const commands = useAgentCommands();
   useActions(
     canOperate && selected?.archived_at === null
@@ -39,20 +41,22 @@ export function AgentList({ address }: { address: SectionAddress }) {
   );
   return (
     <>
-      <EntryList<Agent>
-        section="agents"
+      <ListBar
         address={address}
-        noun="agents"
         list={list}
-        columns={COLUMNS}
-        headings={["Agent", "Model", "Harness", "Version", "Sessions", "Changed"]}
-        nameOf={(agent) => agent.name}
-        renderCells={(agent) => <Cells agent={agent} />}
         creation={canOperate ? { action: "settings.agent-new", label: "New agent" } : undefined}
         note={
           me === undefined || canOperate ? undefined : "You can only look: changes need the role operator or member."
         }
         hasArchive
+      />
+      <EntryList
+        label="Agents"
+        hasPages
+        list={list}
+        address={address}
+        columns={COLUMNS}
+        grid={GRID}
         empty={
           <EmptyState
             title="An agent has instructions, a model and tools"
@@ -76,7 +80,14 @@ export function AgentList({ address }: { address: SectionAddress }) {
             Each session runs one. It keeps the version that it started with.
           </EmptyState>
         }
-      />
+      >
+        {(agent) => (
+          <>
+            <EntryLink address={address} id={agent.id} name={agent.name} />
+            <Cells agent={agent} />
+          </>
+        )}
+      </EntryList>
       {commands.confirmation !== null && (
         <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
       )}

@@ -18,7 +18,7 @@ import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
 import { RuleList } from "../work/rule-list";
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { furtherFields } from "./model";
 import { findToolset, readSettings, TOOL_SETTINGS, TOOLS } from "./toolset";
 import { useAgentCommands } from "./use-agent-commands";

@@ -10,7 +10,7 @@ import { SkeletonRows } from "@/design/components/skeleton";
 import { lazyPart } from "@/frame/lazy-part";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { describeVersion, parseVersions } from "./version-text";
 
 const VersionDiff = lazyPart("The comparison", () => import("./version-diff"));

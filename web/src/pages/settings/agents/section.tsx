@@ -1,5 +1,5 @@
 // Agents: what they are asked to do, their model and their tools.
-import { useSection } from "../work/use-section";
+import { useSection } from "../shared/use-section";
 import { AgentEditor } from "./agent-editor";
 import { AgentList } from "./agent-list";
 import { AgentPage } from "./agent-page";

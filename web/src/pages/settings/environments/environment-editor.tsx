@@ -9,7 +9,7 @@ import { showToast } from "@/design/components/toast";
 
 import { LoadedEntry } from "../work/loaded-entry";
 import { findRefusal } from "../work/refusal";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { NEW, type SectionAddress } from "../shared/use-section";
 import { EnvironmentForm } from "./environment-form";
 
 export function EnvironmentEditor({ environmentId, address }: { environmentId: string; address: SectionAddress }) {

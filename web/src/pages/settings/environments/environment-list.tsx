@@ -12,19 +12,21 @@ import { Time } from "@/design/components/time";
 import { SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
-import { EntryList } from "../work/entry-list";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { EntryLink, EntryList, entriesOf } from "../shared/entry-list";
+import { NEW, type SectionAddress } from "../shared/use-section";
+import { ListBar } from "../work/list-bar";
 import { describeNetwork, readConfig } from "./model";
 import { useEnvironmentCommands } from "./use-environment-commands";
 
-const COLUMNS = "grid-cols-[minmax(0,3fr)_112px_minmax(0,3fr)_minmax(0,3fr)_96px]";
+const COLUMNS = ["Environment", "Backend", "Image", "Network", "Changed"];
+const GRID = "md:grid-cols-[minmax(0,3fr)_112px_minmax(0,3fr)_minmax(0,3fr)_96px]";
 
 export function EnvironmentList({ address }: { address: SectionAddress }) {
   const { search, open } = address;
   const { data: me } = useQuery(meQuery);
   const canOperate = me?.permissions.includes("operate") ?? false;
   const list = useInfiniteQuery(environmentListQuery(search.all === true));
-  const selected = list.data?.pages.flatMap((page) => page.data).find((one) => one.id === search.selected);
+  const selected = entriesOf(list).find((one) => one.id === search.selected);
   const commands = useEnvironmentCommands();
   useActions(
     canOperate && selected !== undefined
@@ -44,20 +46,22 @@ export function EnvironmentList({ address }: { address: SectionAddress }) {
   );
   return (
     <>
-      <EntryList<Environment>
-        section="environments"
+      <ListBar
         address={address}
-        noun="environments"
         list={list}
-        columns={COLUMNS}
-        headings={["Environment", "Backend", "Image", "Network", "Changed"]}
-        nameOf={(environment) => environment.name}
-        renderCells={(environment) => <Cells environment={environment} />}
         creation={canOperate ? { action: "settings.environment-new", label: "New environment" } : undefined}
         note={
           me === undefined || canOperate ? undefined : "You can only look: changes need the role operator or member."
         }
         hasArchive
+      />
+      <EntryList
+        label="Environments"
+        hasPages
+        list={list}
+        address={address}
+        columns={COLUMNS}
+        grid={GRID}
         empty={
           <EmptyState
             title="An environment says where commands run and what they reach"
@@ -81,7 +85,14 @@ export function EnvironmentList({ address }: { address: SectionAddress }) {
             It can narrow what the operator allows, and never widen it.
           </EmptyState>
         }
-      />
+      >
+        {(environment) => (
+          <>
+            <EntryLink address={address} id={environment.id} name={environment.name} />
+            <Cells environment={environment} />
+          </>
+        )}
+      </EntryList>
       {commands.confirmation !== null && (
         <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
       )}

@@ -16,7 +16,7 @@ import { CodeBlock, SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { describeNetwork, PACKAGE_MANAGERS, readConfig } from "./model";
 import { useEnvironmentCommands } from "./use-environment-commands";
 

@@ -1,5 +1,5 @@
 // Environments: where the commands of sessions run, and what they reach.
-import { useSection } from "../work/use-section";
+import { useSection } from "../shared/use-section";
 import { EnvironmentEditor } from "./environment-editor";
 import { EnvironmentList } from "./environment-list";
 import { EnvironmentPage } from "./environment-page";

@@ -22,12 +22,12 @@ import { SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { findAccessProblem } from "../people/access";
-import { EntryList, entriesOf, SectionBar } from "../people/entry-list";
-import { EntryMenu, EntryName } from "../people/entry-menu";
-import { useSectionAddress } from "../people/use-address";
+import { EntryList, entriesOf, SectionBar } from "../shared/entry-list";
+import { EntryMenu, EntryName } from "../shared/entry-menu";
+import { SecretDialog } from "../shared/secret-dialog";
+import { useSection } from "../shared/use-section";
 import { KeyFormDialog } from "./key-form";
 import { type KeyState, keyState } from "./model";
-import { SecretDialog } from "./secret-dialog";
 import { type KeyCommands, useKeyCommands } from "./use-commands";
 
 const COLUMNS = ["State", "Name", "Member", "Roles", "Projects", "Last used", "Expires", ""];
@@ -56,15 +56,15 @@ interface Shown {
 
 function Keys({ me }: { me: Principal }) {
   const queries = useQueryClient();
-  const address = useSectionAddress();
-  const list = useInfiniteQuery(apiKeysQuery(address.showsAll));
+  const address = useSection("keys");
+  const list = useInfiniteQuery(apiKeysQuery(address.search.all === true));
   const [isCreating, setCreating] = useState(false);
   const [shown, setShown] = useState<Shown | null>(null);
   const commands = useKeyCommands(me, (created) => {
     setShown({ created, isReplaced: true });
   });
   const now = useNow(STATE_TICK_MS);
-  const selected = entriesOf(list).find((key) => key.id === address.selectedId);
+  const selected = entriesOf(list).find((key) => key.id === address.search.selected);
   const possible = selected === undefined ? NOTHING : possibleFor(selected, me, now);
   function create(): void {
     setCreating(true);
@@ -72,7 +72,7 @@ function Keys({ me }: { me: Principal }) {
   useActions({
     "settings.new-key": create,
     "settings.show-revoked-keys": () => {
-      address.showAll(!address.showsAll);
+      address.toggleAll();
     },
     ...(selected !== undefined && possible.revoke
       ? {
@@ -92,7 +92,7 @@ function Keys({ me }: { me: Principal }) {
   return (
     <>
       <SectionBar text="A key lets a program or a browser act as its member.">
-        <Switch checked={address.showsAll} onCheckedChange={address.showAll}>
+        <Switch checked={address.search.all === true} onCheckedChange={address.toggleAll}>
           Revoked
         </Switch>
         <Button variant="primary" className="max-md:ml-auto max-md:h-11" onClick={create}>
@@ -129,7 +129,14 @@ function Keys({ me }: { me: Principal }) {
       )}
       {shown !== null && (
         <SecretDialog
-          {...shown}
+          title={shown.isReplaced ? `New secret of “${shown.created.name}”` : `API key “${shown.created.name}” created`}
+          secret={shown.created.secret}
+          warning="Copy the secret now. The server stores only its hash, so nothing can show it again after you close this."
+          note={
+            shown.isReplaced
+              ? "The old secret stops working within 5 seconds."
+              : "Programs send it as x-api-key. The command line reads it from FOOTPLATE_API_KEY."
+          }
           onClose={() => {
             setShown(null);
           }}

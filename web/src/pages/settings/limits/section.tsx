@@ -19,9 +19,9 @@ import { useListKeys } from "@/frame/use-list-keys";
 import { type Confirmation, ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { findAccessProblem } from "../people/access";
-import { ColumnTitles, EntryRow, SectionBar } from "../people/entry-list";
-import { EntryMenu, EntryName } from "../people/entry-menu";
-import { useSectionAddress } from "../people/use-address";
+import { ColumnTitles, EntryRow, SectionBar } from "../shared/entry-list";
+import { EntryMenu, EntryName } from "../shared/entry-menu";
+import { useSection } from "../shared/use-section";
 import { useChange } from "../people/use-change";
 import { LimitDialog } from "./limit-dialog";
 import {
@@ -60,14 +60,14 @@ export default function LimitsSection() {
 
 function Limits({ me, limits }: { me: Principal; limits: readonly Limit[] }) {
   const queries = useQueryClient();
-  const address = useSectionAddress();
+  const address = useSection("limits");
   const change = useChange(keys.limits);
   const problem = findAccessProblem(me);
   const canChange = problem === null;
   /** Null: none is selected. Undefined: the dialog is closed. */
   const [edited, setEdited] = useState<Limit | null | undefined>(undefined);
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
-  const index = limits.findIndex((limit) => limitId(limit) === address.selectedId);
+  const index = limits.findIndex((limit) => limitId(limit) === address.search.selected);
   const selected = limits[index];
 
   function set(): void {

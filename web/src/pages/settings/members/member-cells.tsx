@@ -8,7 +8,7 @@ import { Mark } from "@/design/components/mark";
 import { MenuItem } from "@/design/components/menu";
 import { SafeText } from "@/design/text/text";
 
-import { EntryMenu, EntryName } from "../people/entry-menu";
+import { EntryMenu, EntryName } from "../shared/entry-menu";
 import { describeSignIn } from "./describe";
 
 export interface MemberCommands {

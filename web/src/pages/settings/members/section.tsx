@@ -16,8 +16,8 @@ import { showToast } from "@/design/components/toast";
 import { type Confirmation, ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { findAccessProblem } from "../people/access";
-import { EntryList, entriesOf, SectionBar } from "../people/entry-list";
-import { useSectionAddress } from "../people/use-address";
+import { EntryList, entriesOf, SectionBar } from "../shared/entry-list";
+import { useSection } from "../shared/use-section";
 import { useChange } from "../people/use-change";
 import { describeEnabling, teamsByMember } from "./describe";
 import { DisableDialog } from "./disable-dialog";
@@ -47,15 +47,15 @@ type Opened = { dialog: "add" } | { dialog: "roles" | "disable"; member: Member 
 function Members({ me }: { me: Principal }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const address = useSectionAddress();
-  const list = useInfiniteQuery(membersQuery(address.showsAll));
+  const address = useSection("members");
+  const list = useInfiniteQuery(membersQuery(address.search.all === true));
   const { data: teams } = useQuery(allTeamsQuery);
   const teamNames = useMemo(() => teamsByMember(teams ?? []), [teams]);
   const [opened, setOpened] = useState<Opened | null>(null);
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const change = useChange(keys.members, keys.apiKeys);
   const members = entriesOf(list);
-  const selected = members.find((member) => member.id === address.selectedId);
+  const selected = members.find((member) => member.id === address.search.selected);
   const nameOf = (id: string | null): string | null => members.find((member) => member.id === id)?.name ?? id;
 
   function close(): void {
@@ -94,7 +94,7 @@ function Members({ me }: { me: Principal }) {
   useActions({
     "settings.new-member": add,
     "settings.show-disabled-members": () => {
-      address.showAll(!address.showsAll);
+      address.toggleAll();
     },
     ...(selected === undefined
       ? {}
@@ -110,7 +110,7 @@ function Members({ me }: { me: Principal }) {
   return (
     <>
       <SectionBar text="A member is a person or a service account. Its roles say what it may do.">
-        <Switch checked={address.showsAll} onCheckedChange={address.showAll}>
+        <Switch checked={address.search.all === true} onCheckedChange={address.toggleAll}>
           Disabled
         </Switch>
         <Button variant="primary" className="max-md:ml-auto max-md:h-11" onClick={add}>

@@ -10,19 +10,21 @@ import { Mark } from "@/design/components/mark";
 import { SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
-import { EntryList } from "../work/entry-list";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { EntryLink, EntryList, entriesOf } from "../shared/entry-list";
+import { NEW, type SectionAddress } from "../shared/use-section";
+import { ListBar } from "../work/list-bar";
 import { hasRules, locationOf, TRUST } from "./model";
 import { useProjectCommands, useProjectRights } from "./use-project-commands";
 
-const COLUMNS = "grid-cols-[minmax(0,2fr)_minmax(0,4fr)_minmax(0,1.5fr)_104px_minmax(0,2.5fr)]";
+const COLUMNS = ["Project", "Location", "Branch", "Trust", "Setup"];
+const GRID = "md:grid-cols-[minmax(0,2fr)_minmax(0,4fr)_minmax(0,1.5fr)_104px_minmax(0,2.5fr)]";
 
 export function ProjectList({ address }: { address: SectionAddress }) {
   const { search, open } = address;
   const rights = useProjectRights();
   const canChange = rights?.canChange ?? false;
   const list = useInfiniteQuery(projectListQuery(search.all === true));
-  const selected = list.data?.pages.flatMap((page) => page.data).find((one) => one.id === search.selected);
+  const selected = entriesOf(list).find((one) => one.id === search.selected);
   const commands = useProjectCommands();
   const canArchive = selected !== undefined && (rights?.canChangeRules === true || !hasRules(selected));
   useActions(
@@ -43,15 +45,9 @@ export function ProjectList({ address }: { address: SectionAddress }) {
   );
   return (
     <>
-      <EntryList<Project>
-        section="projects"
+      <ListBar
         address={address}
-        noun="projects"
         list={list}
-        columns={COLUMNS}
-        headings={["Project", "Location", "Branch", "Trust", "Setup"]}
-        nameOf={(project) => project.name}
-        renderCells={(project) => <Cells project={project} />}
         creation={canChange ? { action: "settings.project-new", label: "New project" } : undefined}
         note={
           rights === null || canChange
@@ -59,6 +55,14 @@ export function ProjectList({ address }: { address: SectionAddress }) {
             : "You can only look: changes need the role operator, member or policy_admin."
         }
         hasArchive
+      />
+      <EntryList
+        label="Projects"
+        hasPages
+        list={list}
+        address={address}
+        columns={COLUMNS}
+        grid={GRID}
         empty={
           <EmptyState
             title="A project is a git repository that sessions work on"
@@ -82,7 +86,14 @@ export function ProjectList({ address }: { address: SectionAddress }) {
             Each session works on a copy of its own. The command makes a project of your directory.
           </EmptyState>
         }
-      />
+      >
+        {(project) => (
+          <>
+            <EntryLink address={address} id={project.id} name={project.name} />
+            <Cells project={project} />
+          </>
+        )}
+      </EntryList>
       {commands.confirmation !== null && (
         <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
       )}

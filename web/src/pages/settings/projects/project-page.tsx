@@ -19,7 +19,7 @@ import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
 import { RuleList } from "../work/rule-list";
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { hasRules, locationOf, TRUST } from "./model";
 import { useProjectCommands, useProjectRights } from "./use-project-commands";
 

@@ -1,5 +1,5 @@
 // Projects: the repositories that sessions work on.
-import { useSection } from "../work/use-section";
+import { useSection } from "../shared/use-section";
 import { ProjectEditor } from "./project-editor";
 import { ProjectList } from "./project-list";
 import { ProjectPage } from "./project-page";

@@ -18,9 +18,9 @@ import { showToast } from "@/design/components/toast";
 import { SafeText } from "@/design/text/text";
 
 import { findAccessProblem } from "../people/access";
-import { EntryList, entriesOf, SectionBar } from "../people/entry-list";
-import { EntryMenu, EntryName } from "../people/entry-menu";
-import { useSectionAddress } from "../people/use-address";
+import { EntryList, entriesOf, SectionBar } from "../shared/entry-list";
+import { EntryMenu, EntryName } from "../shared/entry-menu";
+import { useSection } from "../shared/use-section";
 import { countMembers, memberNames } from "./model";
 import { TeamDialog } from "./team-dialog";
 
@@ -35,14 +35,14 @@ export default function TeamsSection() {
 
 function Teams({ me }: { me: Principal }) {
   const queries = useQueryClient();
-  const address = useSectionAddress();
+  const address = useSection("teams");
   const list = useInfiniteQuery(teamsQuery);
   const problem = findAccessProblem(me);
   const canChange = problem === null;
   const { data: members } = useQuery({ ...everyMemberQuery, enabled: canChange });
   /** Null: a new team. Undefined: the dialog is closed. */
   const [edited, setEdited] = useState<Team | null | undefined>(undefined);
-  const selected = entriesOf(list).find((team) => team.id === address.selectedId);
+  const selected = entriesOf(list).find((team) => team.id === address.search.selected);
   const ownIds = new Set(me.teams.map((team) => team.id));
 
   function create(): void {

@@ -17,7 +17,7 @@ import { Time } from "@/design/components/time";
 import { CodeBlock, SafeText } from "@/design/text/text";
 import { useListKeys } from "@/frame/use-list-keys";
 
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { DeliveryState } from "./marks";
 
 const STATUSES = [

@@ -5,9 +5,10 @@ import { useState } from "react";
 import { meQuery } from "@/api/queries/me";
 import type { NewWebhookEndpoint } from "@/api/queries/webhooks";
 import { EmptyState } from "@/design/components/empty-state";
+import { formatExactTime } from "@/design/format";
 
-import { useSection } from "../work/use-section";
-import { SecretDialog } from "./secret-dialog";
+import { SecretDialog } from "../shared/secret-dialog";
+import { useSection } from "../shared/use-section";
 import { WebhookEditor } from "./webhook-editor";
 import { WebhookList } from "./webhook-list";
 import { WebhookPage } from "./webhook-page";
@@ -37,7 +38,14 @@ export default function WebhooksSection() {
       {content}
       {created !== null && (
         <SecretDialog
-          endpoint={created}
+          title="Copy the secret"
+          secret={created.secret}
+          warning="Your receiver verifies events with this secret. It is shown only now and cannot be read again."
+          note={
+            created.old_secret_expires_at === null
+              ? undefined
+              : `The old secret is valid too until ${formatExactTime(new Date(created.old_secret_expires_at))}.`
+          }
           onClose={() => {
             setCreated(null);
           }}

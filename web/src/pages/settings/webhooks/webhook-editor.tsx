@@ -13,7 +13,7 @@ import {
 import { showToast } from "@/design/components/toast";
 
 import { LoadedEntry } from "../work/loaded-entry";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { NEW, type SectionAddress } from "../shared/use-section";
 import { toFields } from "./model";
 import { WebhookForm } from "./webhook-form";
 

@@ -9,18 +9,20 @@ import { Skeleton } from "@/design/components/skeleton";
 import { Time } from "@/design/components/time";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
-import { EntryList } from "../work/entry-list";
-import { NEW, type SectionAddress } from "../work/use-section";
+import { EntryLink, EntryList, entriesOf } from "../shared/entry-list";
+import { NEW, type SectionAddress } from "../shared/use-section";
+import { ListBar } from "../work/list-bar";
 import { describeEvents } from "./event-types";
 import { DeliveryState, EndpointState } from "./marks";
 import { useWebhookCommands } from "./use-webhook-commands";
 
-const COLUMNS = "grid-cols-[minmax(0,4fr)_96px_minmax(0,3fr)_104px_208px]";
+const COLUMNS = ["Address", "State", "Events", "Sessions", "Last delivery"];
+const GRID = "md:grid-cols-[minmax(0,4fr)_96px_minmax(0,3fr)_104px_208px]";
 
 export function WebhookList({ address }: { address: SectionAddress }) {
   const { search, open } = address;
   const list = useInfiniteQuery(endpointListQuery);
-  const selected = list.data?.pages.flatMap((page) => page.data).find((one) => one.id === search.selected);
+  const selected = entriesOf(list).find((one) => one.id === search.selected);
   const commands = useWebhookCommands();
   useActions(
     selected === undefined
@@ -42,17 +44,19 @@ export function WebhookList({ address }: { address: SectionAddress }) {
   );
   return (
     <>
-      <EntryList<WebhookEndpoint>
-        section="webhooks"
+      <ListBar
         address={address}
-        noun="webhooks"
         list={list}
-        columns={COLUMNS}
-        headings={["Address", "State", "Events", "Sessions", "Last delivery"]}
-        nameOf={(endpoint) => endpoint.url}
-        renderCells={(endpoint) => <Cells endpoint={endpoint} />}
         creation={{ action: "settings.webhook-new", label: "New webhook" }}
         hasArchive={false}
+      />
+      <EntryList
+        label="Webhooks"
+        hasPages
+        list={list}
+        address={address}
+        columns={COLUMNS}
+        grid={GRID}
         empty={
           <EmptyState
             title="A webhook sends events to your own server, or to a chat"
@@ -72,7 +76,14 @@ export function WebhookList({ address }: { address: SectionAddress }) {
             For example, when a session waits for you or has ended.
           </EmptyState>
         }
-      />
+      >
+        {(endpoint) => (
+          <>
+            <EntryLink address={address} id={endpoint.id} name={endpoint.url} />
+            <Cells endpoint={endpoint} />
+          </>
+        )}
+      </EntryList>
       {commands.confirmation !== null && (
         <ConfirmDialog confirmation={commands.confirmation} onClose={commands.closeConfirmation} />
       )}

@@ -15,7 +15,7 @@ import { SafeText } from "@/design/text/text";
 import { ConfirmDialog } from "@/pages/session/confirm-dialog";
 
 import { EntryHeader, LoadedEntry } from "../work/loaded-entry";
-import type { SectionAddress } from "../work/use-section";
+import type { SectionAddress } from "../shared/use-section";
 import { Deliveries } from "./deliveries";
 import { EndpointState } from "./marks";
 import { RotateDialog } from "./rotate-dialog";

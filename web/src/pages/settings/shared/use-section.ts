@@ -13,11 +13,16 @@ export const NEW = "new";
 type Change = { [K in keyof Omit<SettingsSearch, "section">]?: SettingsSearch[K] | undefined };
 
 export interface SectionAddress {
+  section: SettingsSection;
   search: SettingsSearch;
   /** Opens what `change` says and nothing else. */
   open: (change: Change) => void;
   /** Changes a part of the address in place. */
   replace: (change: Change) => void;
+  /** Puts the keyboard on the row of an entry. */
+  select: (id: string | undefined) => void;
+  /** Also shows what is archived, revoked or disabled, or does not any more. */
+  toggleAll: () => void;
   /** Shows the list, with the entry selected that was open. */
   close: () => void;
 }
@@ -29,12 +34,19 @@ export function useSection(section: SettingsSection): SectionAddress {
     void navigate({ to: "/settings", search: compact({ ...change, section }), replace });
   }
   return {
+    section,
     search,
     open: (change) => {
       go({ all: search.all, ...change }, false);
     },
     replace: (change) => {
       go({ ...search, ...change }, true);
+    },
+    select: (id) => {
+      go({ ...search, selected: id }, true);
+    },
+    toggleAll: () => {
+      go({ ...search, all: search.all === true ? undefined : true }, true);
     },
     close: () => {
       go({ all: search.all, selected: search.item === NEW ? undefined : search.item }, false);

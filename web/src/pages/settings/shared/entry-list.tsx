@@ -1,26 +1,29 @@
-// The list of a section: a bar, and rows that the keyboard selects. The selected entry is in the address.
+// The list of a section: a bar, and rows that the keyboard selects and opens. The selected entry is in the address.
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
 
 import type { Listing } from "@/api/contract";
 import { cn } from "@/design/classes";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { SafeText } from "@/design/text/text";
+import { compact } from "@/frame/search";
 import { useListKeys } from "@/frame/use-list-keys";
 
-import type { SectionAddress } from "./use-address";
+import type { SectionAddress } from "./use-section";
 
-/** What the section is for, and its buttons. */
-export function SectionBar({ text, children }: { text: string; children?: ReactNode }) {
+/** What the section is for, or why the caller can only look, and its buttons. */
+export function SectionBar({ text, children }: { text?: string | undefined; children?: ReactNode }) {
   return (
     <div className="flex min-h-12 shrink-0 flex-wrap items-center gap-x-4 gap-y-2 border-b px-4 py-2">
-      <p className="min-w-60 flex-1 text-muted">{text}</p>
+      <p className="min-w-60 flex-1 text-muted max-md:empty:hidden">{text}</p>
       {children !== undefined && <div className="flex items-center gap-4 max-md:w-full">{children}</div>}
     </div>
   );
 }
 
-type ListQuery<T> = UseInfiniteQueryResult<InfiniteData<Listing<T>>>;
+export type ListQuery<T> = UseInfiniteQueryResult<InfiniteData<Listing<T>>>;
 
 export function entriesOf<T>(list: ListQuery<T>): T[] {
   return list.data?.pages.flatMap((page) => page.data) ?? [];
@@ -28,6 +31,8 @@ export function entriesOf<T>(list: ListQuery<T>): T[] {
 
 interface EntryListProps<T> {
   label: string;
+  /** Whether entries have pages of their own: `enter` opens that of the selected one. */
+  hasPages?: boolean;
   list: ListQuery<T>;
   address: SectionAddress;
   /** The titles of the columns, and their widths as a class. */
@@ -39,15 +44,20 @@ interface EntryListProps<T> {
 }
 
 export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
-  const { label, list, address, columns, grid, empty, children } = props;
+  const { label, hasPages = false, list, address, columns, grid, empty, children } = props;
   const entries = entriesOf(list);
+  const selectedId = address.search.selected;
   useListKeys({
     next: "settings.work-next",
     previous: "settings.work-previous",
+    ...(hasPages ? { open: "settings.work-open" } : {}),
     count: entries.length,
-    selected: entries.findIndex((one) => one.id === address.selectedId),
+    selected: entries.findIndex((one) => one.id === selectedId),
     onSelect: (index) => {
       address.select(entries[index]?.id);
+    },
+    onOpen: (index) => {
+      address.open({ item: entries[index]?.id });
     },
   });
   if (list.isPending) {
@@ -71,7 +81,7 @@ export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
       <ColumnTitles titles={columns} grid={grid} />
       <ul aria-label={label} className="min-h-0 flex-1 overflow-y-auto">
         {entries.map((entry) => (
-          <EntryRow key={entry.id} isSelected={entry.id === address.selectedId} grid={grid}>
+          <EntryRow key={entry.id} isSelected={entry.id === selectedId} grid={grid}>
             {children(entry)}
           </EntryRow>
         ))}
@@ -89,6 +99,22 @@ export function EntryList<T extends { id: string }>(props: EntryListProps<T>) {
         )}
       </ul>
     </>
+  );
+}
+
+/** The name of an entry that has a page. The whole row opens it. */
+export function EntryLink({ address, id, name }: { address: SectionAddress; id: string; name: string }) {
+  return (
+    <Link
+      to="/settings"
+      search={compact({ section: address.section, item: id, all: address.search.all })}
+      title={name}
+      className="min-w-0 font-medium outline-offset-[-2px] after:absolute after:inset-0 max-md:basis-full"
+    >
+      <SafeText className="block truncate" limit={300}>
+        {name}
+      </SafeText>
+    </Link>
   );
 }
 
