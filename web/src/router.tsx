@@ -1,21 +1,13 @@
 // The routes. Each page is loaded when it is first opened; its search parameters are typed in its `search.ts`.
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  Outlet,
-  redirect,
-} from "@tanstack/react-router";
-import type { ComponentType } from "react";
+import { createRootRoute, createRoute, createRouter, Outlet, redirect } from "@tanstack/react-router";
 
 import "./actions/all";
 import { setSignedOutHandler } from "./api/client";
 import { ApiError } from "./api/errors";
-import { CodeLoadError, loadCode } from "./api/load-code";
 import { queryClient } from "./api/query-client";
 import { meQuery } from "./api/queries/me";
 import { Frame } from "./frame/frame";
+import { lazyPage } from "./frame/lazy-part";
 import { PageError, PageNotFound, PagePending } from "./frame/page-states";
 import { compact, type RawSearch, readText, safeReturnPath } from "./frame/search";
 import { readCompareSearch } from "./pages/compare/search";
@@ -28,18 +20,6 @@ import { readSessionSearch } from "./pages/session/search";
 import { readSessionsSearch } from "./pages/sessions/search";
 import { readSettingsSearch } from "./pages/settings/search";
 import { readUsageSearch } from "./pages/usage/search";
-
-type PageModule = Promise<{ default: ComponentType }>;
-
-/** Without a network, the router would reload, and the browser's own error page would replace the dashboard. */
-function lazyPage(load: () => PageModule) {
-  return lazyRouteComponent(() =>
-    loadCode(load).catch((error: unknown) => {
-      // With a network, the router reloads the page once: the server may have a newer version.
-      throw error instanceof CodeLoadError && !error.isOffline ? error.cause : error;
-    }),
-  );
-}
 
 const rootRoute = createRootRoute({ component: Outlet, notFoundComponent: PageNotFound, errorComponent: PageError });
 

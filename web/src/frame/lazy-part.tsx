@@ -9,6 +9,8 @@ import {
   useEffectEvent,
 } from "react";
 
+import type { RouteComponent } from "@tanstack/react-router";
+
 import { CodeLoadError, loadCode } from "../api/load-code";
 import { ErrorPanel } from "../design/components/error-panel";
 import { showToast } from "../design/components/toast";
@@ -32,6 +34,34 @@ export function lazyPart<P extends object>(title: string, load: LoadPart<P>): Co
       </PartBoundary>
     );
   };
+}
+
+/** A page of the router. Without a network it says so; if the server has a newer version, the browser reloads it once. */
+export function lazyPage(load: LoadPart<object>): RouteComponent {
+  const part = new Part(load);
+  function LazyPage() {
+    return (
+      <PartBoundary
+        part={part}
+        renderFailure={(error, retry, isRepeated) =>
+          error.isOffline || wasReloaded() ? (
+            <FailurePanel title="The page" error={error} isRepeated={isRepeated} onRetry={retry} />
+          ) : (
+            <Reload />
+          )
+        }
+      >
+        {(Content) => <Content />}
+      </PartBoundary>
+    );
+  }
+  // The router waits for this before it shows the page, which then reports a failure.
+  LazyPage.preload = () =>
+    loadCode(load).then(
+      () => undefined,
+      () => undefined,
+    );
+  return LazyPage;
 }
 
 interface DialogProps {
@@ -118,6 +148,21 @@ class PartBoundary<P> extends Component<BoundaryProps<P>, BoundaryState> {
     // Not about loading: the page shows it.
     throw error;
   }
+}
+
+const RELOADED_AT = "footplate.reloaded-at";
+const RELOAD_AGAIN_AFTER_MS = 60_000;
+
+function wasReloaded(): boolean {
+  return Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AGAIN_AFTER_MS;
+}
+
+function Reload() {
+  useEffect(() => {
+    sessionStorage.setItem(RELOADED_AT, String(Date.now()));
+    location.reload();
+  }, []);
+  return null;
 }
 
 interface FailurePanelProps {

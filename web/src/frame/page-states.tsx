@@ -2,7 +2,6 @@
 import { type ErrorComponentProps, Link, useRouter } from "@tanstack/react-router";
 
 import { OfflineError } from "../api/errors";
-import { CodeLoadError } from "../api/load-code";
 import { buttonStyle } from "../design/components/button";
 import { EmptyState } from "../design/components/empty-state";
 import { ErrorPanel } from "../design/components/error-panel";
@@ -13,17 +12,13 @@ export function PagePending() {
   return <SkeletonRows />;
 }
 
-function isOffline(error: unknown): boolean {
-  return error instanceof OfflineError || (error instanceof CodeLoadError && error.isOffline);
-}
-
 export function PageError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   function retry(): void {
     reset();
     void router.invalidate();
   }
-  useRetryWhenReachable(isOffline(error), retry);
+  useRetryWhenReachable(error instanceof OfflineError, retry);
   return (
     <div className="p-4">
       <ErrorPanel error={error} title="The page could not be shown" onRetry={retry} />
