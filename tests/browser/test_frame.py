@@ -179,7 +179,7 @@ async def test_a_lost_network_is_shown_and_what_failed_is_read_again(workplace: 
     await page.get_by_role("link", name="Usage").first.click()
     await expect(page.get_by_text("The page could not be loaded")).to_be_visible()
     await window.context.set_offline(False)
-    await expect(page.get_by_text("Usage shows tokens and cost")).to_be_visible()
+    await expect(page.get_by_text("Days are in UTC")).to_be_visible()
     await window.wait_until_live()
     await page.go_back()
     await expect(page.get_by_text("Here again").first).to_be_visible()
