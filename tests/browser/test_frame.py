@@ -4,7 +4,7 @@ import re
 
 import pytest
 from bench.support.browser.dashboard_window import PHONE, DashboardWindow, Workplace
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from footplate.api.routes.dashboard import DIRECTORY
 from footplate.testing.model_scripts import replies
@@ -34,6 +34,24 @@ async def test_signing_in_and_out(workplace: Workplace) -> None:
     await page.get_by_role("menuitem", name="Sign out").click()
     await expect(page.get_by_label("API key")).to_be_visible()
     await page.goto(f"{window.base_url}/inbox")
+    await expect(page.get_by_label("API key")).to_be_visible()
+
+
+async def test_a_page_that_opens_during_a_sign_out_reads_nothing(workplace: Workplace) -> None:
+    """Nothing that it would read arrives: the server refuses it as soon as the sign-out has happened."""
+    window = await workplace.sign_in(path="/sessions")
+    page = window.page
+
+    async def respond_late(route: Route) -> None:
+        response = await route.fetch()
+        await page.keyboard.press("g")
+        await page.keyboard.press("h")
+        await expect(page).to_have_url(f"{window.base_url}/health")
+        await route.fulfill(response=response)
+
+    await page.route("**/v1/browser_sessions/current", respond_late)
+    await page.get_by_role("button", name="Your menu").click()
+    await page.get_by_role("menuitem", name="Sign out").click()
     await expect(page.get_by_label("API key")).to_be_visible()
 
 

@@ -127,8 +127,8 @@ async def test_several_attempts_and_a_check_that_keeps_one(workplace: Workplace)
     await page.get_by_role("button", name="Start 3 attempts").click()
     await expect(page).to_have_url(re.compile("/sessions/sesn_[^/]*tab=children"))
     rows = page.get_by_role("list", name="Children").get_by_role("listitem")
-    await expect(rows.filter(has_text="(attempt 3)").filter(has_text="done")).to_have_count(1)
-    await expect(rows.filter(has_text="(attempt").filter(has_text="done")).to_have_count(3)
+    await expect(rows.filter(has_text="Attempt 3:").filter(has_text="done")).to_have_count(1)
+    await expect(rows.filter(has_text="Attempt ").filter(has_text="done")).to_have_count(3)
 
 
 async def test_a_repository_can_be_added_from_the_form(workplace: Workplace) -> None:

@@ -73,6 +73,7 @@ async def test_a_member_is_added_and_its_roles_change(workplace: Workplace) -> N
     member = await _find(workplace, "nightly")
     assert (member["kind"], member["roles"]) == ("service", ["viewer"])
     await row.get_by_role("button", name="nightly", exact=True).click()
+    await expect(row).to_have_attribute("aria-current", "true")
     await page.keyboard.press("e")
     roles = page.get_by_role("dialog", name="Roles of “nightly”")
     await expect(roles.get_by_role("checkbox", name="viewer")).to_be_checked()
@@ -131,7 +132,7 @@ async def test_a_member_is_disabled_and_its_work_handed_over(workplace: Workplac
     await expect(enable).to_contain_text("What was handed over stays with Ben Ode.")
     await enable.get_by_role("button", name="Enable").click()
     await expect(row.get_by_text("active", exact=True)).to_be_visible()
-    await page.get_by_role("switch", name="Disabled").click()
+    await page.get_by_role("switch", name="Show disabled").click()
     await expect(page).to_have_url(re.compile(f"section=members&selected={ann}$"))
 
 
@@ -181,6 +182,7 @@ async def test_a_team_is_created_and_its_members_change(workplace: Workplace) ->
     await expect(rows).to_contain_text("1 member")
     await expect(rows).to_contain_text("Ann Miller")
     await page.keyboard.press("j")
+    await expect(rows).to_have_attribute("aria-current", "true")
     await page.keyboard.press("e")
     change = page.get_by_role("dialog", name="Members of “web”")
     await expect(change.get_by_role("button", name="Save")).to_be_disabled()

@@ -134,7 +134,7 @@ async def test_quiet_hours_and_a_pause_are_saved(workplace: Workplace, service: 
     await page.get_by_role("switch", name="Be silent at a time of each day").click()
     await page.get_by_role("button", name="Save quiet hours").click()
     await expect(page.get_by_text("Quiet hours removed", exact=True)).to_be_visible()
-    await page.get_by_role("switch", name="Send notifications to my browsers").click()
+    await page.get_by_role("switch", name="Send me notifications").click()
     await expect(page.get_by_text("Nothing but tests is sent")).to_have_count(0)
     stored = await _read(workplace, "/v1/notification_settings")
     assert (stored["enabled"], stored["quiet_hours"]) == (True, None)

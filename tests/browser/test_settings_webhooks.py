@@ -95,7 +95,7 @@ async def test_a_test_event_arrives_and_is_sent_again(workplace: Workplace) -> N
         assert len({webhook.id for webhook in receiver.accepted}) == 1
         receiver.respond = lambda _: 503
         await page.get_by_role("button", name="Send a test").click()
-        await expect(page.get_by_text("Every attempt has failed")).to_be_visible()
+        await expect(page.get_by_text("No delivery has succeeded since")).to_be_visible()
         await expect(row.first).to_contain_text("pending")
         await expect(row.first).to_contain_text("503")
         await window.run_action("Show only failed deliveries")

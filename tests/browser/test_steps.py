@@ -223,7 +223,7 @@ async def test_a_failed_step_pauses_and_is_repeated_and_a_result_is_submitted(wo
     await page.keyboard.press("Control+Enter")
     await _playback(page).get_by_role("button", name="Play").click()
     external = _row(page, "Read the changes.")
-    await expect(external).to_contain_text("needs a result")
+    await expect(external).to_contain_text("waits for a client")
     await external.locator("button[aria-expanded]").click()
     await page.keyboard.press("u")
     await page.keyboard.type("Looks good")

@@ -9,10 +9,23 @@ const SAFE_METHODS = new Set(["GET", "HEAD"]);
 
 let csrfToken: string | null = null;
 let onSignedOut: () => void = () => undefined;
+/** Aborted from a sign-out until the next sign-in. */
+let reading = new AbortController();
 
 /** The token of `/v1/me`, which every change that is signed in by cookie must carry. */
 export function setCsrfToken(token: string | null): void {
   csrfToken = token;
+}
+
+/** Aborts what pages read, and everything that they would read from now on: the server would refuse it. */
+export function stopReading(): void {
+  reading.abort();
+}
+
+export function allowReading(): void {
+  if (reading.signal.aborted) {
+    reading = new AbortController();
+  }
 }
 
 /** Called for each response with status 401, except of the sign-in itself. */
@@ -24,11 +37,15 @@ export async function apiFetch(request: Request): Promise<Response> {
   if (!SAFE_METHODS.has(request.method) && csrfToken !== null) {
     request.headers.set(CSRF_HEADER, csrfToken);
   }
+  const signal =
+    SAFE_METHODS.has(request.method) && !isSignIn(request)
+      ? AbortSignal.any([request.signal, reading.signal])
+      : request.signal;
   let response: Response;
   try {
-    response = await fetch(request, { credentials: "same-origin" });
+    response = await fetch(request, { credentials: "same-origin", signal });
   } catch (error) {
-    if (request.signal.aborted) {
+    if (signal.aborted) {
       throw error;
     }
     throw new OfflineError();
@@ -41,7 +58,9 @@ export async function apiFetch(request: Request): Promise<Response> {
 
 function isSignIn(request: Request): boolean {
   const path = new URL(request.url).pathname;
-  return path === "/v1/me" || (path === "/v1/browser_sessions" && request.method === "POST");
+  return (
+    path === "/v1/me" || path === "/v1/sign_in" || (path === "/v1/browser_sessions" && request.method === "POST")
+  );
 }
 
 const throwErrors: Middleware = {

@@ -1,32 +1,14 @@
-// Reduces what the API reports about a session to the six states that the dashboard shows, and says the reason.
+// What a session does now, or why it does not move.
 import type { components } from "./schema";
 
 export type Session = components["schemas"]["Session"];
 export type Activity = components["schemas"]["SessionActivity"];
-export type SessionState = "running" | "needs_you" | "queued" | "paused" | "failed" | "done";
+export type SessionState = components["schemas"]["SessionState"];
 
 export const SESSION_STATES: readonly SessionState[] = ["running", "needs_you", "queued", "paused", "failed", "done"];
 
 type ActivityState = Activity["state"];
 type StallReason = NonNullable<Activity["reason"]>;
-
-const STATES: Record<ActivityState, SessionState> = {
-  new: "done",
-  queued: "queued",
-  running: "running",
-  retrying: "queued",
-  waiting_for_approval: "needs_you",
-  waiting_for_answer: "needs_you",
-  waiting_for_result: "queued",
-  paused: "paused",
-  stalled: "queued",
-  completed: "done",
-  failed: "failed",
-  interrupted: "done",
-  limit_reached: "failed",
-  timed_out: "failed",
-  ended: "done",
-};
 
 const ACTIVITIES: Record<ActivityState, string> = {
   new: "no message yet",
@@ -54,13 +36,6 @@ const STALLS: Record<StallReason, string> = {
   sessions: "waiting for its child sessions",
   no_backend: "no worker offers its backend",
 };
-
-export function sessionState(session: Pick<Session, "activity" | "end">): SessionState {
-  if (session.activity.state === "ended") {
-    return session.end?.outcome === "failed" || session.end?.outcome === "expired" ? "failed" : "done";
-  }
-  return STATES[session.activity.state];
-}
 
 /** What the session does now, or why it does not move. */
 export function describeActivity(activity: Activity): string {

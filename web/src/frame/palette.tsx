@@ -8,7 +8,7 @@ import { runAction } from "../actions/registry";
 import { displayShortcut } from "../actions/shortcuts";
 import { useAvailableActions } from "../actions/use-actions";
 import { sessionsQuery } from "../api/queries/sessions";
-import { describeActivity, sessionState } from "../api/session-state";
+import { describeActivity } from "../api/session-state";
 import { Kbd } from "../design/components/kbd";
 import { State } from "../design/components/state";
 import { SafeText } from "../design/text/text";
@@ -94,7 +94,7 @@ function PaletteContent({ onClose }: { onClose: () => void }) {
                   run(() => void navigate({ to: "/sessions/$sessionId", params: { sessionId: session.id } }));
                 }}
               >
-                <State state={sessionState(session)} iconOnly />
+                <State state={session.state} iconOnly />
                 <SafeText className="min-w-0 flex-1 truncate">{session.title ?? "Untitled"}</SafeText>
                 <span className="truncate text-sm text-muted">{describeActivity(session.activity)}</span>
               </Command.Item>

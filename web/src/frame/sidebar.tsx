@@ -5,7 +5,6 @@ import { Plus } from "lucide-react";
 
 import { inboxCountsQuery } from "../api/queries/inbox";
 import { pinnedSessionsQuery } from "../api/queries/sessions";
-import { sessionState } from "../api/session-state";
 import { getAction } from "../actions/registry";
 import { displayShortcut } from "../actions/shortcuts";
 import { State } from "../design/components/state";
@@ -82,7 +81,7 @@ function PinnedSessions() {
         {data.data.map((session) => (
           <li key={session.id}>
             <Link to="/sessions/$sessionId" params={{ sessionId: session.id }} className={LINK}>
-              <State state={sessionState(session)} iconOnly />
+              <State state={session.state} iconOnly />
               <SafeText className="truncate">{session.title ?? "Untitled"}</SafeText>
             </Link>
           </li>

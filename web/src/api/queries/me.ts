@@ -1,7 +1,7 @@
 // The signed-in caller, and signing in and out.
 import { queryOptions } from "@tanstack/react-query";
 
-import { request, setCsrfToken } from "../client";
+import { allowReading, request, setCsrfToken, stopReading } from "../client";
 import type { Principal, SignInMethods } from "../contract";
 import { keys } from "../keys";
 import { queryClient } from "../query-client";
@@ -26,11 +26,19 @@ export async function signIn(credentials: { api_key: string } | { one_time_code:
 }
 
 export async function signOut(): Promise<void> {
-  await request("DELETE", "/v1/browser_sessions/current");
+  stopReading();
+  try {
+    await request("DELETE", "/v1/browser_sessions/current");
+  } catch (error) {
+    allowReading();
+    void queryClient.invalidateQueries();
+    throw error;
+  }
   setCsrfToken(null);
 }
 
 function adopt(principal: Principal): Principal {
   setCsrfToken(principal.csrf_token);
+  allowReading();
   return principal;
 }

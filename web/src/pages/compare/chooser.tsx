@@ -5,7 +5,7 @@ import { useState } from "react";
 import { request } from "@/api/client";
 import type { Listing } from "@/api/contract";
 import { sessionQuery } from "@/api/queries/sessions";
-import { describeActivity, type Session, sessionState } from "@/api/session-state";
+import { describeActivity, type Session } from "@/api/session-state";
 import { EmptyState } from "@/design/components/empty-state";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { Input } from "@/design/components/input";
@@ -73,7 +73,7 @@ export function Chooser({ sessionId, exceptId, onChoose }: ChooserProps) {
                   onChoose(one);
                 }}
               >
-                <State state={sessionState(one)} iconOnly />
+                <State state={one.state} iconOnly />
                 <SafeText className="min-w-0 flex-1 basis-48 truncate font-medium">
                   {one.title ?? "Untitled session"}
                 </SafeText>

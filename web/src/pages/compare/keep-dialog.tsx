@@ -6,7 +6,7 @@ import { api, request } from "@/api/client";
 import type { Listing } from "@/api/contract";
 import { ApiError } from "@/api/errors";
 import { keys } from "@/api/keys";
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { Checkbox } from "@/design/components/checkbox";
 import { Dialog, DialogContent } from "@/design/components/dialog";
@@ -44,7 +44,7 @@ export function KeepDialog({ kept, other, onClose }: KeepDialogProps) {
     enabled: groupId !== null,
   });
   const others = otherAttempts(kept.id, other.session, group.data?.data ?? []);
-  const running = others.filter((one) => ["running", "queued"].includes(sessionState(one)));
+  const running = others.filter((one) => ["running", "queued"].includes(one.state));
   const conflicts = error instanceof ApiError ? readConflicts(error.details) : [];
 
   async function keep(): Promise<void> {

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Check, Circle, X } from "lucide-react";
 import { Fragment, type ReactNode, useState } from "react";
 
-import { describeActivity, sessionState } from "@/api/session-state";
+import { describeActivity } from "@/api/session-state";
 import { cn } from "@/design/classes";
 import { Button } from "@/design/components/button";
 import { State } from "@/design/components/state";
@@ -27,7 +27,7 @@ const METRICS: readonly Metric[] = [
     show: ({ session }) =>
       session !== undefined && (
         <span className="flex flex-wrap items-center gap-x-2">
-          <State state={sessionState(session)} />
+          <State state={session.state} />
           {session.activity.state !== "completed" && (
             <span className="text-muted">{describeActivity(session.activity)}</span>
           )}

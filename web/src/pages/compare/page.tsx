@@ -111,7 +111,7 @@ function Comparison({ ids, path, onPath, onShow }: ComparisonProps) {
     <div className="flex min-h-full flex-col">
       <div className="flex items-center gap-1 border-b px-4 py-1.5 max-md:px-2">
         <span className="text-sm text-muted max-md:hidden">
-          The same file of both is shown. J and K go to the next.
+          Keep one to merge it and archive the other. J and K go to the next file of both.
         </span>
         <span className="ml-auto flex gap-1">
           <Button variant="quiet" shortcut="X" className="max-md:h-11" onClick={swap}>

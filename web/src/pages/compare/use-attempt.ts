@@ -5,7 +5,7 @@ import { request } from "@/api/client";
 import type { Listing } from "@/api/contract";
 import { sessionQuery } from "@/api/queries/sessions";
 import type { components } from "@/api/schema";
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import type { FileChange } from "../session/changes/parse-file";
 import { type FileSummary, patchUrl, summaryQuery, type TreeDiff, turnsQuery } from "../session/changes/queries";
 import type { Turn } from "../session/changes/ranges";
@@ -34,7 +34,7 @@ export interface Attempt {
 
 export function useAttempt(id: string): Attempt {
   const { data: session, error, refetch } = useQuery(sessionQuery(id));
-  useChangesRefresh(id, session !== undefined && sessionState(session) === "running");
+  useChangesRefresh(id, session !== undefined && session.state === "running");
   const { data: turns } = useQuery(turnsQuery(id));
   const { data: steps } = useQuery({
     queryKey: ["compare", id, "steps", turns?.length],

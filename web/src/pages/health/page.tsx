@@ -185,7 +185,7 @@ function LostSwitch({ workers, isOn, onChange }: LostSwitchProps) {
   const lost = workers.filter((worker) => worker.state === "lost").length;
   return (
     <Switch checked={isOn} onCheckedChange={onChange}>
-      {lost === 0 ? "Lost in the last day" : `${lost} lost in the last day`}
+      {lost === 0 ? "Show those lost in the last day" : `Show ${lost} lost in the last day`}
     </Switch>
   );
 }

@@ -182,10 +182,11 @@ function SnoozeMenu({ item, decisions }: { item: InboxItem; decisions: Decisions
     <Menu open={isOpen} onOpenChange={setOpen}>
       <MenuTrigger
         render={
-          <Button variant="quiet" size="icon" aria-label="Snooze" title="Snooze (Z)" className="max-md:size-11" />
+          <Button variant="quiet" aria-label="Snooze" title="Snooze (Z)" className="max-md:size-11 max-md:px-0" />
         }
       >
         <Clock />
+        <span className="max-md:sr-only">Snooze</span>
       </MenuTrigger>
       <MenuContent align="end">
         <MenuLabel>Snooze for everyone</MenuLabel>
@@ -228,7 +229,6 @@ function AssignMenu({ item, decisions, me, canListMembers }: AssignMenuProps) {
         render={
           <Button
             variant="quiet"
-            size={item.assignee === null ? "icon" : "md"}
             aria-label={item.assignee === null ? "Assign" : `Assigned to ${item.assignee.name}`}
             title="Assign (M)"
             className="max-md:h-11 max-md:min-w-11"
@@ -236,7 +236,11 @@ function AssignMenu({ item, decisions, me, canListMembers }: AssignMenuProps) {
         }
       >
         <UserRound />
-        {item.assignee !== null && <SafeText className="max-w-40 truncate">{item.assignee.name}</SafeText>}
+        {item.assignee === null ? (
+          <span className="max-md:sr-only">Assign</span>
+        ) : (
+          <SafeText className="max-w-40 truncate">{item.assignee.name}</SafeText>
+        )}
       </MenuTrigger>
       <MenuContent align="end">
         <MenuLabel>Assign to</MenuLabel>

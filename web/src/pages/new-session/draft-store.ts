@@ -49,7 +49,7 @@ export function changeDraft(change: Partial<Draft>): void {
   }
 }
 
-/** After the session was started: the task goes, the choices stay for the next one. */
+/** After the session was started: the task and its attempts go, the other choices stay for the next one. */
 export function clearTask(): void {
-  changeDraft({ prompt: "", title: "", attachments: [], others: {} });
+  changeDraft({ prompt: "", title: "", attempts: 1, check: "", attachments: [], others: {} });
 }

@@ -145,7 +145,7 @@ export function toRequests(draft: Draft, agent: AgentDefaults = {}): NewSession 
     branches: draft.check === "" ? "none" : "best",
     ...(draft.check === "" ? {} : { check: draft.check }),
     sessions: numbers.map((number) => ({
-      title: `${title} (attempt ${number})`,
+      title: `Attempt ${number}: ${title}`,
       steps: [{ kind: "prompt", content: toContent(draft) }],
     })),
   };

@@ -5,7 +5,6 @@ import { Archive, CalendarClock, Hand, Pause, SkipForward, Trash2, X } from "luc
 import { ApiError } from "@/api/errors";
 import type { Schedule, ScheduleRun } from "@/api/queries/schedules";
 import { sessionQuery } from "@/api/queries/sessions";
-import { sessionState } from "@/api/session-state";
 import { Mark } from "@/design/components/mark";
 import { Skeleton } from "@/design/components/skeleton";
 import { State } from "@/design/components/state";
@@ -40,7 +39,7 @@ export function RunOutcome({ run }: { run: ScheduleRun }) {
 function SessionOutcome({ sessionId }: { sessionId: string }) {
   const { data, error } = useQuery({ ...sessionQuery(sessionId), retry: false });
   if (data !== undefined) {
-    return <State state={sessionState(data)} />;
+    return <State state={data.state} />;
   }
   if (error instanceof ApiError && error.status === 404) {
     return <Mark icon={Trash2} text="deleted" title="Its session was deleted, or is hidden from you." />;

@@ -107,7 +107,7 @@ export default function SchedulesPage() {
                 go({ archived: isOn ? true : undefined });
               }}
             >
-              Archived
+              Show archived
             </Switch>
           )}
           {canOperate && (

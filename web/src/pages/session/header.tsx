@@ -4,7 +4,7 @@ import { Bot, FolderGit2, GitFork } from "lucide-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 
-import { describeActivity, type Session, sessionState } from "@/api/session-state";
+import { describeActivity, type Session } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { Input } from "@/design/components/input";
 import { State } from "@/design/components/state";
@@ -27,13 +27,13 @@ export function SessionHeader({ session, isRenaming, onRename }: HeaderProps) {
   const { activity } = session;
   const { data: playback } = useQuery(playbackQuery(session.id));
   const pausesLater = playback?.playing === false && BUSY.includes(activity.state);
-  const isWaiting = sessionState(session) === "needs_you";
+  const isWaiting = session.state === "needs_you";
   if (isRenaming) {
     return <RenameForm title={session.title ?? ""} onRename={onRename} />;
   }
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-0.5 px-4 pt-2 text-sm md:min-h-9">
-      <State state={sessionState(session)} className="text-base" />
+      <State state={session.state} className="text-base" />
       <span className={`min-w-0 truncate max-md:flex-1 ${isWaiting ? "text-waiting" : "text-muted"}`}>
         <SafeText>{describeReason(session)}</SafeText>
         {activity.since !== null && (

@@ -54,6 +54,8 @@ export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
   const isOpen = mayOperate && session.end == null && session.archived_at === null;
   // While the last step before the pause runs, the state is "running".
   const isPaused = session.activity.state === "paused" || playback?.playing === false;
+  // A session that has nothing to do can be paused in the menu: its next message then waits.
+  const canPause = isOpen && (isPaused || (session.state !== "done" && session.state !== "failed"));
   const canInterrupt = isOpen && MOVING.has(session.activity.state);
   const isPinned = pinned?.data.some((one) => one.id === session.id) ?? false;
   const hasProject = session.project_ids.length > 0;
@@ -122,18 +124,6 @@ export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
 
   return (
     <div className="flex shrink-0 items-center gap-1 pr-2 pl-1">
-      {isOpen && !hasPlayback && (
-        <Button
-          size="sm"
-          variant="quiet"
-          title={isPaused ? "Runs what waits in the queue (P)" : "The current step finishes, and no other starts (P)"}
-          className="max-md:size-11 max-md:px-0"
-          onClick={() => void (isPaused ? changes.play() : changes.pause())}
-        >
-          {isPaused ? <Play aria-hidden /> : <Pause aria-hidden />}
-          <span className="max-md:sr-only">{isPaused ? "Play" : "Pause"}</span>
-        </Button>
-      )}
       {canInterrupt && (
         <Button
           size="sm"
@@ -144,6 +134,18 @@ export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
         >
           <CircleStop aria-hidden />
           <span className="max-md:sr-only">Interrupt</span>
+        </Button>
+      )}
+      {canPause && !hasPlayback && (
+        <Button
+          size="sm"
+          variant="quiet"
+          title={isPaused ? "Runs what waits in the queue (P)" : "The current step finishes, and no other starts (P)"}
+          className="max-md:size-11 max-md:px-0"
+          onClick={() => void (isPaused ? changes.play() : changes.pause())}
+        >
+          {isPaused ? <Play aria-hidden /> : <Pause aria-hidden />}
+          <span className="max-md:sr-only">{isPaused ? "Play" : "Pause"}</span>
         </Button>
       )}
       <Menu>
@@ -163,6 +165,13 @@ export function SessionToolbar({ session, hasPlayback, onRename }: Props) {
           </MenuItem>
           <MenuItem onClick={() => runAction(isPinned ? "session.unpin" : "session.pin")}>
             {isPinned ? <PinOff aria-hidden /> : <Pin aria-hidden />} {isPinned ? "Unpin" : "Pin to the sidebar"}
+          </MenuItem>
+          <MenuItem
+            shortcut="P"
+            disabled={!isOpen}
+            onClick={() => runAction(isPaused ? "session.play" : "session.pause")}
+          >
+            {isPaused ? <Play aria-hidden /> : <Pause aria-hidden />} {isPaused ? "Play" : "Pause"}
           </MenuItem>
           <MenuItem shortcut="Y" onClick={() => runAction("global.copy-link")}>
             <LinkIcon aria-hidden /> Copy link

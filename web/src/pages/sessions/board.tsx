@@ -19,7 +19,7 @@ import type { SessionRow } from "./rows";
 import { Title } from "./session-row";
 import { moveWithArrows, useAnchor, useCursorInView } from "./use-scroll";
 
-const CARD_HEIGHT = 92;
+const CARD_HEIGHT = 104;
 const AHEAD = 20;
 
 export interface Column {
@@ -178,8 +178,8 @@ function Card({ row, top, isCursor, isSelected, onSelect }: CardProps) {
         isCursor && "border-l-accent bg-hover",
       )}
     >
-      <span className="flex items-center gap-2">
-        <Title row={row} className="flex-1" />
+      <span className="flex items-start gap-2">
+        <Title row={row} className="flex-1" lines={2} />
         <input
           type="checkbox"
           tabIndex={-1}

@@ -1,6 +1,6 @@
 // What the page keeps of a session: 100,000 complete ones, each with a copy of its agent, would not fit in memory.
 import type { ListedSession } from "@/api/queries/sessions";
-import { describeActivity, sessionState, type Session, type SessionState } from "@/api/session-state";
+import { describeActivity, type Session, type SessionState } from "@/api/session-state";
 
 export interface SessionRow {
   id: string;
@@ -31,7 +31,7 @@ export function toRow(session: ListedSession | Session): SessionRow {
   return {
     id: session.id,
     title: firstLine(session.title ?? "") || "Untitled",
-    state: sessionState(session),
+    state: session.state,
     activity: describe(session),
     since: activity.since === null ? null : Date.parse(activity.since),
     projects: session.projects.map((project) => project.name ?? project.id).join(", "),

@@ -110,7 +110,14 @@ function PhoneCells({ row }: { row: Row }) {
   );
 }
 
-export function Title({ row, className }: { row: Row; className?: string }) {
+interface TitleProps {
+  row: Row;
+  className?: string;
+  /** After how many lines it is cut. */
+  lines?: 1 | 2;
+}
+
+export function Title({ row, className, lines = 1 }: TitleProps) {
   return (
     <span className={cn("flex min-w-0 items-center gap-1.5", className)}>
       {row.parentId !== null && <CornerDownRight aria-label="child session" className="size-3.5 shrink-0 text-faint" />}
@@ -122,7 +129,9 @@ export function Title({ row, className }: { row: Row; className?: string }) {
         title={row.title}
         className="min-w-0 font-medium outline-none after:absolute after:inset-0"
       >
-        <SafeText className="block truncate text-left">{row.title}</SafeText>
+        <SafeText className={cn("text-left", lines === 1 ? "block truncate" : "line-clamp-2 break-words")}>
+          {row.title}
+        </SafeText>
       </a>
       {row.isPinned && <Pin aria-label="pinned" className="size-3.5 shrink-0 fill-current text-faint" />}
     </span>

@@ -42,7 +42,7 @@ describe("an entry", () => {
       "bash rm x",
       "project Bash(rm *): It applies.",
     ],
-    [{ outcome: "allow", tool: "bash" }, "allowed", "gate", "bash (input no longer stored)", ""],
+    [{ outcome: "allow", tool: "bash" }, "allowed", "default", "bash (input no longer stored)", ""],
     [
       {
         kind: "answer",

@@ -53,7 +53,7 @@ export function toneOf({ kind, outcome }: AuditEntry): "failed" | "waiting" | "n
 
 const AUTOMATIC: Record<string, string> = { clock: "timeout", turn: "server" };
 
-/** `rule`, `hook` or `gate` (a default or a built-in check) for a decision of the gate; else `member`, `timeout` or
+/** `rule`, `hook` or `default` (a default or a built-in check) for a decision about a call; else `member`, `timeout` or
  * `server`. */
 export function describeDecider({ kind, layer, content, principal }: AuditEntry): string {
   if (kind === "hook" || text(content, "hook") !== "") {
@@ -63,7 +63,7 @@ export function describeDecider({ kind, layer, content, principal }: AuditEntry)
     return "server";
   }
   if (kind === "decision") {
-    return layer === null ? "gate" : "rule";
+    return layer === null ? "default" : "rule";
   }
   return AUTOMATIC[principal ?? ""] ?? "member";
 }

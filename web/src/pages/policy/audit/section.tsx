@@ -104,7 +104,7 @@ export default function AuditSection() {
               setVerifying(true);
             }}
           >
-            Verify …
+            Verify the trail …
           </Button>
         </div>
       </div>

@@ -6,7 +6,7 @@ import { ApiError } from "@/api/errors";
 import { api, required } from "@/api/client";
 import { keys } from "@/api/keys";
 import type { components } from "@/api/schema";
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { Dialog, DialogContent } from "@/design/components/dialog";
 import { ErrorPanel } from "@/design/components/error-panel";
@@ -213,7 +213,7 @@ function whyNot(session: Session, changes: Changes, canOperate: boolean): string
   if (!canOperate) {
     return "You can see this session. Your role does not permit merging.";
   }
-  if (sessionState(session) === "running") {
+  if (session.state === "running") {
     return "A turn is running. Wait until it has ended, or stop it.";
   }
   return changes.tree.files.length === 0 && changes.range.kind === "all" ? "There are no changes to deliver." : null;

@@ -1,6 +1,5 @@
 // What the tab says when there is no change to show.
 import type { Session } from "@/api/session-state";
-import { sessionState } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { EmptyState } from "@/design/components/empty-state";
 import type { Changes } from "./use-changes";
@@ -28,7 +27,7 @@ export function Nothing({ session, changes, onAll }: NothingProps) {
       </EmptyState>
     );
   }
-  return sessionState(session) === "running" ? (
+  return session.state === "running" ? (
     <EmptyState title="No changes yet">Files appear here as the agent changes them.</EmptyState>
   ) : (
     <EmptyState title="No changes" command={`footplate diff ${session.id}`}>

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import { type DiffParameters, type FileSummary, patchUrl, summaryQuery, type TreeDiff, turnsQuery } from "./queries";
 import { type ChangeState, type DiffRange, isFinal, parseRange, rangeParameters, type Turn } from "./ranges";
 import { usePatch } from "./use-patch";
@@ -18,7 +18,7 @@ export interface ChangesSearch {
 }
 
 export function useChanges(session: Session, search: ChangesSearch) {
-  useChangesRefresh(session.id, sessionState(session) === "running");
+  useChangesRefresh(session.id, session.state === "running");
   const turnsResult = useQuery(turnsQuery(session.id));
   const turns = turnsResult.data ?? NO_TURNS;
   const range: DiffRange = parseRange(search.turn);

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { Check, ChevronRight, X } from "lucide-react";
 import type { ReactNode } from "react";
 
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import { Button } from "@/design/components/button";
 import { Checkbox } from "@/design/components/checkbox";
 import { State } from "@/design/components/state";
@@ -50,7 +50,7 @@ export function SessionRow(props: Props) {
         params={{ sessionId: session.id }}
         className="flex min-w-0 flex-1 items-center gap-x-3 self-stretch outline-offset-[-2px] max-md:flex-wrap max-md:py-2"
       >
-        <State state={sessionState(session)} className="w-24 max-md:w-auto" />
+        <State state={session.state} className="w-24 max-md:w-auto" />
         <SafeText limit={300} className="max-w-[50%] truncate font-medium max-md:max-w-none max-md:flex-1">
           {title}
         </SafeText>

@@ -50,7 +50,7 @@ export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: Log
           {mayOperate && (
             <button
               type="button"
-              className={ACTION}
+              className={cn(ACTION, isMessage && "min-[1440px]:w-auto min-[1440px]:gap-1 min-[1440px]:px-1.5")}
               aria-label="Fork here"
               title={item.kind === "user" ? "Change this message in a fork (F)" : "Fork here (F)"}
               onClick={() => {
@@ -58,6 +58,7 @@ export const RowFrame = memo(function RowFrame({ item, isSelected }: { item: Log
               }}
             >
               <GitFork />
+              {isMessage && <span className="hidden text-xs min-[1440px]:inline">Fork</span>}
             </button>
           )}
         </div>

@@ -2,7 +2,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 
-import { sessionState } from "@/api/session-state";
 import { Badge } from "@/design/components/badge";
 import { Checkbox } from "@/design/components/checkbox";
 import { State } from "@/design/components/state";
@@ -74,7 +73,7 @@ export function ForkRow({ row, isCurrent, isSelected, isPicked, readsChanges, on
           )}
           <span className="w-16 text-right max-md:w-auto">{formatMoney(session.usage.cost_microusd)}</span>
           <Time value={session.created_at} short className="w-14 text-right max-md:hidden" />
-          <State state={sessionState(session)} className="w-24 max-md:w-auto" />
+          <State state={session.state} className="w-24 max-md:w-auto" />
         </span>
       </Link>
     </div>

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Check, CircleDashed, CornerDownRight } from "lucide-react";
 
-import { type Session, sessionState } from "@/api/session-state";
+import { type Session } from "@/api/session-state";
 import { State } from "@/design/components/state";
 import { formatMoney } from "@/design/format";
 import { SafeText } from "@/design/text/text";
@@ -51,7 +51,7 @@ function MemberRow({ member, child, isTaken }: { member: GroupMember; child: Ses
             {child.end == null ? activityText(child) : ""}
           </SafeText>
           <span className="shrink-0 text-sm text-muted">{formatMoney(child.usage.cost_microusd)}</span>
-          <State state={sessionState(child)} />
+          <State state={child.state} />
         </>
       )}
     </>

@@ -95,7 +95,7 @@ describe("a step in words", () => {
   it.each([
     [{ state: "pending", waiting_for: "retry" }, "tries again soon"],
     [{ state: "running", waiting_for: "action" }, "needs approval"],
-    [{ state: "running", waiting_for: "action", kind: "external" }, "needs a result"],
+    [{ state: "running", waiting_for: "action", kind: "external" }, "waits for a client"],
     [{ state: "running", waiting_for: "sessions", kind: "parallel" }, "waits for its sessions"],
     [{ state: "completed" }, "done"],
   ] as const)("says how %o is", (fields, words) => {

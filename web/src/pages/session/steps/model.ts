@@ -147,7 +147,7 @@ export function describeState(step: Step): string {
       return PENDING_WORDS[step.waiting_for ?? ""] ?? "waiting";
     case "running":
       if (step.kind === "external") {
-        return "needs a result";
+        return "waits for a client";
       }
       return step.kind === "terminal" ? "open" : (RUNNING_WORDS[step.waiting_for ?? ""] ?? "running");
     case "completed":

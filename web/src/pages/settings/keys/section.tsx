@@ -93,7 +93,7 @@ function Keys({ me }: { me: Principal }) {
     <>
       <SectionBar text="A key lets a program or a browser act as its member.">
         <Switch checked={address.search.all === true} onCheckedChange={address.toggleAll}>
-          Revoked
+          Show revoked
         </Switch>
         <Button variant="primary" className="max-md:ml-auto max-md:h-11" onClick={create}>
           New API key

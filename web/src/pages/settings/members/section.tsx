@@ -111,7 +111,7 @@ function Members({ me }: { me: Principal }) {
     <>
       <SectionBar text="A member is a person or a service account. Its roles say what it may do.">
         <Switch checked={address.search.all === true} onCheckedChange={address.toggleAll}>
-          Disabled
+          Show disabled
         </Switch>
         <Button variant="primary" className="max-md:ml-auto max-md:h-11" onClick={add}>
           Add member

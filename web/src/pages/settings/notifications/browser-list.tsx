@@ -59,7 +59,13 @@ function Entry({ browser, commands }: { browser: PushSubscriptionEntry; commands
         )}
       </div>
       <span className="shrink-0 text-sm text-muted">
-        {browser.last_success_at === null ? "nothing sent yet" : <Time value={browser.last_success_at} />}
+        {browser.last_success_at === null ? (
+          "none has arrived yet"
+        ) : (
+          <>
+            last one <Time value={browser.last_success_at} />
+          </>
+        )}
       </span>
       <Button
         variant="quiet"

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { notificationSettingsQuery, pushSubscriptionsQuery } from "@/api/queries/notifications";
 import { ErrorPanel } from "@/design/components/error-panel";
 import { SkeletonRows } from "@/design/components/skeleton";
+import { Switch } from "@/design/components/switch";
 
 import { BrowserList } from "./browser-list";
 import { QuietHoursForm } from "./quiet-hours-form";
@@ -33,11 +34,17 @@ export default function NotificationsSection() {
   }
   return (
     <div className="flex w-full max-w-3xl flex-col gap-8 p-6 max-md:p-4">
-      <p className="text-muted">
-        A call that needs approval, a question, a failure or a merge conflict appears on your screen, also while no page
-        of Footplate is open. It names the tool and the session, and nothing of the call.
-      </p>
-      <ThisBrowser commands={commands} isEnabled={settings.data.enabled} />
+      <div className="flex flex-col gap-3">
+        <p className="text-muted">
+          A call that needs approval, a question, a failure or a merge conflict appears on your screen, also while no
+          page of Footplate is open. It names the tool and the session, and nothing of the call.
+        </p>
+        <Switch checked={settings.data.enabled} disabled={commands.isBusy} onCheckedChange={commands.toggleAll}>
+          Send me notifications
+        </Switch>
+        {!settings.data.enabled && <p className="text-muted">Nothing but tests is sent to any of your browsers.</p>}
+      </div>
+      <ThisBrowser commands={commands} />
       <BrowserList browsers={browsers.data} commands={commands} />
       <QuietHoursForm
         key={JSON.stringify(settings.data.quiet_hours)}

@@ -7,13 +7,7 @@ import { Switch } from "@/design/components/switch";
 import { OBSTACLES } from "./browser";
 import type { NotificationCommands } from "./use-commands";
 
-interface Props {
-  commands: NotificationCommands;
-  /** Whether the member's notifications are on at all. */
-  isEnabled: boolean;
-}
-
-export function ThisBrowser({ commands, isEnabled }: Props) {
+export function ThisBrowser({ commands }: { commands: NotificationCommands }) {
   const { obstacle, current, isBusy } = commands;
   return (
     <section aria-labelledby="this-browser" className="flex flex-col gap-3">
@@ -45,10 +39,6 @@ export function ThisBrowser({ commands, isEnabled }: Props) {
           </div>
         </div>
       )}
-      <Switch checked={isEnabled} disabled={isBusy} onCheckedChange={commands.toggleAll}>
-        Send notifications to my browsers
-      </Switch>
-      {!isEnabled && <p className="text-muted">Nothing but tests is sent to any of your browsers.</p>}
     </section>
   );
 }

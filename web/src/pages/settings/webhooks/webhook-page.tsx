@@ -171,8 +171,8 @@ function Trouble({ endpoint }: { endpoint: WebhookEndpoint }) {
   }
   return endpoint.failing_since === null || endpoint.disabled_at !== null ? null : (
     <p role="status" className="rounded-md bg-waiting-soft px-3 py-2 text-waiting">
-      Every attempt has failed, the first one <Time value={endpoint.failing_since} />. After 5 days, the server disables
-      it.
+      No delivery has succeeded since an attempt failed <Time value={endpoint.failing_since} />. If that goes on for 5
+      days, the server disables this webhook.
     </p>
   );
 }

@@ -33,7 +33,7 @@ export function ListBar({ address, list, creation, note, hasArchive }: ListBarPr
     <SectionBar text={note}>
       {hasArchive && (
         <Switch checked={address.search.all === true} onCheckedChange={address.toggleAll}>
-          Archived
+          Show archived
         </Switch>
       )}
       {hasButton && (
