@@ -34,7 +34,7 @@ export interface Attempt {
 
 export function useAttempt(id: string): Attempt {
   const { data: session, error, refetch } = useQuery(sessionQuery(id));
-  useChangesRefresh(id, session !== undefined && session.state === "running");
+  useChangesRefresh(id, session?.state === "running");
   const { data: turns } = useQuery(turnsQuery(id));
   const { data: steps } = useQuery({
     queryKey: ["compare", id, "steps", turns?.length],
