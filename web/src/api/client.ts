@@ -58,9 +58,7 @@ export async function apiFetch(request: Request): Promise<Response> {
 
 function isSignIn(request: Request): boolean {
   const path = new URL(request.url).pathname;
-  return (
-    path === "/v1/me" || path === "/v1/sign_in" || (path === "/v1/browser_sessions" && request.method === "POST")
-  );
+  return path === "/v1/me" || path === "/v1/sign_in" || (path === "/v1/browser_sessions" && request.method === "POST");
 }
 
 const throwErrors: Middleware = {
