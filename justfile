@@ -25,7 +25,7 @@ check:
     {{ bin }}/mypy
     {{ bin }}/lint-imports
     {{ python }} -m bench.code_rules
-    {{ bin }}/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml
+    {{ bin }}/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml .github/workflows/release.yml
     {{ python }} -m tests.compat.page --check
     {{ python }} -m bench.prove.page --check
     {{ python }} -m tests.requirements.page --check

@@ -1,3 +1,3 @@
 """Footplate: the open, self-hosted server for coding-agent sessions."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

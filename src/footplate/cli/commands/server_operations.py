@@ -150,9 +150,9 @@ def env() -> None:
 
 def version() -> None:
     """Print the version."""
-    from importlib.metadata import version as installed_version
+    from footplate import __version__
 
-    terminal_io.print_result(installed_version("footplate"))
+    terminal_io.print_result(__version__)
 
 
 def _configure_logging() -> None:
