@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 promtool check rules prometheus/alerts.yaml
+promtool check config --syntax-only services/prometheus.yaml
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -21,6 +22,6 @@ uvx --quiet --from kubernetes-validate==1.37.0 kubernetes-validate --strict --qu
 compose=$(docker compose version >/dev/null 2>&1 && echo "docker compose" || echo docker-compose)
 mkdir "$root/secrets"
 cp compose.yaml "$root/"
-touch "$root"/secrets/{footplate,worker,postgres,redis,s3}.env
+touch "$root"/secrets/{footplate,metrics,worker,postgres,redis,s3}.env
 (cd "$root" && FOOTPLATE_NAME=localhost $compose config --quiet)
 echo "deploy: no problem found"

@@ -8,6 +8,7 @@ name=${1:?usage: deploy/create-secrets.sh NAME}
 cd "$(dirname "$0")"
 umask 077
 mkdir -p secrets
+chmod 0700 secrets
 random() { openssl rand -hex 24; }
 create() { [ -e "secrets/$1" ] || cat >"secrets/$1"; }
 
@@ -26,6 +27,11 @@ AWS_ACCESS_KEY_ID=$key
 AWS_SECRET_ACCESS_KEY=$secret
 END
 fi
+if [ ! -e secrets/metrics-token ]; then
+  token=$(random)
+  printf %s "$token" >secrets/metrics-token
+  echo "FOOTPLATE_METRICS_TOKEN=$token" >secrets/metrics.env
+fi
 create worker.env <<END
 # The keys of model providers: ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…
 END
@@ -34,8 +40,8 @@ if [ ! -e secrets/tls.pem ]; then
     -keyout secrets/tls.key -out secrets/tls.crt 2>/dev/null
   cat secrets/tls.crt secrets/tls.key >secrets/tls.pem
   rm secrets/tls.key
-  # The user of the proxy's container reads this file. On the host, nobody else can enter its directory.
-  chmod 0444 secrets/tls.pem
 fi
+# The users of the containers read these files. On the host, nobody else can enter their directory.
+chmod 0444 secrets/tls.pem secrets/metrics-token
 [ -e .env ] || printf 'FOOTPLATE_NAME=%s\n' "$name" >.env
 echo "deploy/secrets and deploy/.env are ready for $name."

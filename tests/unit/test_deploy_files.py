@@ -9,7 +9,9 @@ import yaml
 from footplate.config import Settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-NOT_SETTINGS = {"FOOTPLATE_NAME", "FOOTPLATE_IMAGE", "FOOTPLATE_HTTPS_PORT", "FOOTPLATE_WORKER_MEMORY"}
+NOT_SETTINGS = {"FOOTPLATE_NAME", "FOOTPLATE_IMAGE", "FOOTPLATE_HTTPS_PORT", "FOOTPLATE_WORKER_MEMORY"} | {
+    "FOOTPLATE_PROMETHEUS_PORT"
+}
 """Variables that only compose reads."""
 
 
@@ -32,7 +34,8 @@ def test_only_workers_run_without_a_filter_of_system_calls() -> None:
 
 def test_only_the_proxy_has_a_port_and_only_services_without_one_reach_temporal() -> None:
     services = _services()
-    assert {name for name, service in services.items() if "ports" in service} == {"proxy"}
+    assert {name for name, service in services.items() if "ports" in service} == {"proxy", "prometheus"}
+    assert services["prometheus"]["ports"][0].startswith("127.0.0.1:")
     assert services["proxy"]["networks"] == ["front"]
     assert services["temporal"]["networks"] == ["services"]
 
@@ -42,6 +45,15 @@ def test_every_setting_of_the_files_exists() -> None:
     for file in ("compose.yaml", "create-secrets.sh", "kubernetes/footplate.yaml", "image/Dockerfile"):
         named = set(re.findall(r"FOOTPLATE_[A-Z_]+", (DEPLOY / file).read_text()))
         assert named - known - NOT_SETTINGS == set(), file
+
+
+def test_prometheus_scrapes_every_process() -> None:
+    processes = {name for name in _services() if name.startswith(("api-", "worker-"))}
+    scraped = yaml.safe_load((DEPLOY / "services/prometheus.yaml").read_text())["scrape_configs"]
+    targets = [target for job in scraped for group in job["static_configs"] for target in group["targets"]]
+    assert sorted(targets) == sorted(f"{name}:9100" for name in processes)
+    alerts = (DEPLOY / "prometheus/alerts.yaml").read_text()
+    assert all(job["job_name"] in alerts for job in scraped)
 
 
 def test_all_images_have_one_base_and_user() -> None:
