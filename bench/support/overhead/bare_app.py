@@ -23,7 +23,7 @@ from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.organisations.visibility import Visibility
 from footplate.domain.sessions.turns import Mode
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.wiring import DEFAULT_ORGANISATION
 
 _POOL: Final = Settings.model_fields["database_pool"].default
@@ -40,24 +40,27 @@ async def create_session(request: Request) -> Response:
     async with pool.acquire() as connection, connection.transaction():
         fingerprint = await _lock_request(connection, request, raw)
         row = await connection.fetchrow(
-            SQL["insert_session"],
-            ids.new_id(ids.SESSION),
-            DEFAULT_ORGANISATION,
-            agent["id"],
-            agent["version"],
-            agent["definition"],
-            body["environment_id"],
-            body.get("title"),
-            {},
-            {},
-            _PRINCIPAL,
-            Mode.INTERACTIVE,
-            [],
-            None,
-            {},
-            Visibility.ORGANISATION,
-            False,
-            None,
+            *bind(
+                "insert_session",
+                id=ids.new_id(ids.SESSION),
+                organisation=DEFAULT_ORGANISATION,
+                agent_id=agent["id"],
+                agent_version=agent["version"],
+                agent=agent["definition"],
+                environment_id=body["environment_id"],
+                title=body.get("title"),
+                metadata={},
+                context={},
+                principal=_PRINCIPAL,
+                mode=Mode.INTERACTIVE,
+                project_ids=[],
+                workspace_id=None,
+                permissions={},
+                visible_to=Visibility.ORGANISATION,
+                ends_when_done=False,
+                deployment_id=None,
+                environment_overrides={},
+            )
         )
         assert row is not None
         response_body = dict(row)
@@ -74,22 +77,24 @@ async def send_event(request: Request) -> Response:
         fingerprint = await _lock_request(connection, request, raw)
         await connection.fetchrow(SQL["lock_head"], session_id, DEFAULT_ORGANISATION)
         (row,) = await connection.fetch(
-            SQL["append_input"],
-            session_id,
-            DEFAULT_ORGANISATION,
-            [ids.new_id(ids.EVENT)],
-            [event["type"]],
-            [orjson.dumps({"content": event["content"]}).decode()],
-            [False],
-            True,
-            False,
-            _PRINCIPAL,
-            [],
-            [],
-            ["queue"],
-            ["{}"],
-            ["{}"],
-            None,
+            *bind(
+                "append_input",
+                session_id=session_id,
+                organisation=DEFAULT_ORGANISATION,
+                event_ids=[ids.new_id(ids.EVENT)],
+                event_types=[event["type"]],
+                bodies=[orjson.dumps({"content": event["content"]}).decode()],
+                processed=[False],
+                wake=True,
+                control=False,
+                principal=_PRINCIPAL,
+                large_event_ids=[],
+                object_keys=[],
+                when_busy=["queue"],
+                overrides=["{}"],
+                contexts=["{}"],
+                traceparent=None,
+            )
         )
         response_body: ResponseBody = {"data": [{**event, **dict(row)}]}
         response_id = await _store_response(connection, fingerprint, response_body, session_id)
@@ -113,7 +118,16 @@ async def _store_response(
     connection: Connection, fingerprint: bytes, response_body: ResponseBody, session_id: str
 ) -> int:
     response_id: int = await connection.fetchval(
-        SQL["insert_answer"], DEFAULT_ORGANISATION, fingerprint, fingerprint, 0, 200, response_body, session_id
+        *bind(
+            "insert_answer",
+            organisation=DEFAULT_ORGANISATION,
+            fingerprint=fingerprint,
+            body_hash=fingerprint,
+            attempt=0,
+            status=200,
+            body=response_body,
+            session_id=session_id,
+        )
     )
     return response_id
 

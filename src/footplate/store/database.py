@@ -40,7 +40,9 @@ _ACCESS_ERRORS: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg
 _CONNECT_SECONDS: Final = 10.0
 APPLICATION_NAME: Final = "footplate"
 """The name of all connections in `pg_stat_activity`. Versions before 0.2.0 had none."""
-_PARAMETER: Final = re.compile(r"\$(\d+)")
+_NUMBER: Final = re.compile(r"\$(\d+)")
+_PARAMETER: Final = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?<![\w:]):(?P<name>[a-z]\w*)")
+"""A named parameter, or a comment or a literal, in which a colon means nothing. `::` is a cast."""
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -58,7 +60,41 @@ def load_queries() -> dict[str, str]:
     return queries
 
 
-SQL: Final = load_queries()
+def number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
+    """Replaces the parameters `:name` of a statement by numbers. Returns the text, and the names in their order."""
+    names: dict[str, int] = {}
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        return match[0] if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PARAMETER.sub(replace, text), tuple(names)
+
+
+_NUMBERED: Final = {name: number_parameters(text) for name, text in load_queries().items()}
+SQL: Final = {name: text for name, (text, _) in _NUMBERED.items()}
+"""The statements by name, with numbers for their parameters."""
+PARAMETERS: Final = {name: names for name, (_, names) in _NUMBERED.items() if names}
+"""The names of the parameters, of each statement that names them. A statement with more than five does."""
+
+
+def bind(query: str, /, **values: object) -> tuple[Any, ...]:
+    """Returns the text of a statement and the values of its named parameters, as arguments for a connection.
+
+    Raises TypeError for a name that the statement does not have, and for one that is missing.
+    """
+    names = PARAMETERS.get(query, ())
+    if len(values) == len(names):
+        with suppress(KeyError):
+            return (SQL[query], *[values[name] for name in names])
+    wrong = ", ".join(sorted(values.keys() ^ set(names)))
+    raise TypeError(f"The statement {query} and its call differ in these parameters: {wrong}.")
+
+
+def _bind_call(query: str, args: tuple[object, ...], values: dict[str, object]) -> tuple[Any, ...]:
+    if args and (values or query in PARAMETERS):
+        raise TypeError(f"The statement {query} has either positional or named parameters, not both.")
+    return (SQL[query], *args) if args else bind(query, **values)
 
 
 @contextmanager
@@ -183,7 +219,7 @@ class Database:
             for _ in range(self._pool.get_idle_size()):
                 connection = await exits.enter_async_context(self.connection())
                 for query in queries:
-                    await connection.fetch(SQL[query], *[None] * max(map(int, _PARAMETER.findall(SQL[query]))))
+                    await connection.fetch(SQL[query], *[None] * max(map(int, _NUMBER.findall(SQL[query]))))
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -199,11 +235,13 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
-    async def fetch(self, query: str, *args: Any) -> list[asyncpg.Record]:
-        return await self._run_with_retries(lambda connection: connection.fetch(SQL[query], *args))
+    async def fetch(self, query: str, /, *args: object, **values: object) -> list[asyncpg.Record]:
+        bound = _bind_call(query, args, values)
+        return await self._run_with_retries(lambda connection: connection.fetch(*bound))
 
-    async def fetchrow(self, query: str, *args: Any) -> asyncpg.Record | None:
-        return await self._run_with_retries(lambda connection: connection.fetchrow(SQL[query], *args))
+    async def fetchrow(self, query: str, /, *args: object, **values: object) -> asyncpg.Record | None:
+        bound = _bind_call(query, args, values)
+        return await self._run_with_retries(lambda connection: connection.fetchrow(*bound))
 
     async def _run_with_retries(self, call: Callable[[Connection], Awaitable[T]]) -> T:
         """Runs `call` with retries. Only for reads and for statements that may safely run twice."""

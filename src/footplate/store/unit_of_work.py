@@ -40,7 +40,7 @@ from footplate.domain.sessions.triggers import SignedDelivery, TriggerDelivery
 from footplate.domain.sessions.turns import Activity, ActivityState, Mode, Session, SessionStatus
 from footplate.store import row_mapping
 from footplate.store.archive.reader import ArchiveReader
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log import comments, inbox, transcript_import
 from footplate.store.log.approval_edits_and_expiry import store_edits
 from footplate.store.log.fork_creation import find_fork_origin, insert_fork
@@ -181,14 +181,16 @@ class UnitOfWork(
         if self._attempt is None:
             return
         response_id = await self._connection.fetchval(
-            SQL["insert_answer"],
-            self._principal.organisation,
-            self._fingerprint,
-            self._attempt.body_hash,
-            _attempt_number(self._attempt),
-            response.status,
-            response.body,
-            self._session_id,
+            *bind(
+                "insert_answer",
+                organisation=self._principal.organisation,
+                fingerprint=self._fingerprint,
+                body_hash=self._attempt.body_hash,
+                attempt=_attempt_number(self._attempt),
+                status=response.status,
+                body=response.body,
+                session_id=self._session_id,
+            )
         )
         if self._attempt.idempotency_key is None:
             self.response_id = response_id
@@ -241,13 +243,15 @@ class UnitOfWork(
     ) -> EnvironmentRecord:
         with _unique_name(name):
             row = await self._connection.fetchrow(
-                SQL["insert_environment"],
-                ids.new_id(ids.ENVIRONMENT),
-                principal.organisation,
-                name,
-                description,
-                config,
-                metadata,
+                *bind(
+                    "insert_environment",
+                    id=ids.new_id(ids.ENVIRONMENT),
+                    organisation=principal.organisation,
+                    name=name,
+                    description=description,
+                    config=config,
+                    metadata=metadata,
+                )
             )
         return row_mapping.load_environment(_ensure_found(row, "environment", ""))
 
@@ -300,25 +304,27 @@ class UnitOfWork(
         project_ids = await projects.choose_projects(self._connection, principal, selection)
         await members.check_audience(self._connection, principal, audience)
         row = await self._connection.fetchrow(
-            SQL["insert_session"],
-            session_id,
-            principal.organisation,
-            agent["id"],
-            agent["version"],
-            clean_object(agent),
-            environment_id,
-            title,
-            metadata,
-            clean_object(context),
-            principal.id,
-            mode,
-            list(project_ids),
-            selection.workspace_id,
-            permissions or {},
-            audience.dump(),
-            ends_when_done,
-            deployment_id,
-            {} if backend is None else {"backend": backend},
+            *bind(
+                "insert_session",
+                id=session_id,
+                organisation=principal.organisation,
+                agent_id=agent["id"],
+                agent_version=agent["version"],
+                agent=clean_object(agent),
+                environment_id=environment_id,
+                title=title,
+                metadata=metadata,
+                context=clean_object(context),
+                principal=principal.id,
+                mode=mode,
+                project_ids=list(project_ids),
+                workspace_id=selection.workspace_id,
+                permissions=permissions or {},
+                visible_to=audience.dump(),
+                ends_when_done=ends_when_done,
+                deployment_id=deployment_id,
+                environment_overrides={} if backend is None else {"backend": backend},
+            )
         )
         if row is None:
             raise await self._environment_error(principal, environment_id)
@@ -405,8 +411,16 @@ class UnitOfWork(
         await self.check_members(principal, [owner_id] if owner_id else [])
         audience = new.audience.dump() if new.audience != old.audience else None
         await self._connection.execute(
-            SQL["update_session"],
-            *(session_id, new.title, new.metadata, clean_object(new.agent), new.permissions, owner_id, audience),
+            *bind(
+                "update_session",
+                id=session_id,
+                title=new.title,
+                metadata=new.metadata,
+                agent=clean_object(new.agent),
+                permissions=new.permissions,
+                owner=owner_id,
+                visible_to=audience,
+            )
         )
         if _access(new) != _access(old):
             await self._connection.execute(SQL["share_descendants"], session_id, owner_id, audience)

@@ -13,7 +13,7 @@ from footplate.domain.ports.engine import Claim, NothingToClaim
 from footplate.domain.sessions.steps import StepState
 from footplate.domain.sessions.turns import Session, SessionToWake
 from footplate.stack.orphan_processes import wait_until
-from footplate.store.database import SQL
+from footplate.store.database import SQL, bind
 from footplate.store.leases.worker_lease_store import WorkerLeases
 from footplate.store.log.turn_claims import Claims
 from footplate.store.resources.api_keys import ApiKeys
@@ -22,6 +22,14 @@ from .cell import COMPLETED, Cell, awaiting, custom_tool_call, message, types
 
 pytestmark = pytest.mark.timing
 
+_BEGUN: dict[str, object] = {
+    "config": {},
+    "context": {},
+    "timeout_seconds": 60.0,
+    "sort_key": 1,
+    "step_event_id": None,
+    "step_body": None,
+}
 _WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
@@ -65,13 +73,31 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_started_again(cell:
         step = await connection.fetchrow(SQL["next_step"], session_id)
         assert head is not None
         assert step is not None
-        begun = (session_id, principal.organisation, head["epoch"], "turn_1", step["position"], step["event_id"])
+        begun = {
+            "session_id": session_id,
+            "organisation": principal.organisation,
+            "epoch": head["epoch"],
+            "turn_id": "turn_1",
+            "position": step["position"],
+            "input_event_id": step["event_id"],
+        }
         assert await connection.fetchrow(
-            SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None, 1, None, None
+            *bind("begin_turn", **begun, **_BEGUN, running_event_id="sevt_1", holder="wrkr_1", expected_seq=None)
         )
         await connection.fetchval(
-            SQL["end_turn"],
-            *(session_id, head["epoch"], "turn_1", "completed", {}, True, False, "completed", False, None),
+            *bind(
+                "end_turn",
+                session_id=session_id,
+                epoch=head["epoch"],
+                turn_id="turn_1",
+                status="completed",
+                result={},
+                is_over=True,
+                is_running=False,
+                step_state="completed",
+                obeys_interrupt=False,
+                problem=None,
+            )
         )
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, NothingToClaim)
@@ -103,16 +129,20 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
     claim = await cell.claim(session_id, principal)
     assert (claim.attempt, claim.old_holder_may_live) == (1, False)
     async with cell.database.connection() as connection:  # in case the first worker is still alive
-        late = (
-            session_id,
-            principal.organisation,
-            claimed["epoch"],
-            "turn_late",
-            claimed["position"],
-            claimed["event_id"],
-        )
         begun = await connection.fetchrow(
-            SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0, "wrkr_dead", claimed["seq"], 1, None, None
+            *bind(
+                "begin_turn",
+                session_id=session_id,
+                organisation=principal.organisation,
+                epoch=claimed["epoch"],
+                turn_id="turn_late",
+                position=claimed["position"],
+                input_event_id=claimed["event_id"],
+                running_event_id="sevt_late",
+                holder="wrkr_dead",
+                expected_seq=claimed["seq"],
+                **_BEGUN,
+            )
         )
         assert begun is None
     positions = await cell.positions(session_id, principal)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from footplate.domain.organisations.principals import Principal
-from footplate.store.database import SQL, Connection
+from footplate.store.database import PARAMETERS, SQL, Connection
 from footplate.store.log.fenced_turn_writes import TURN_STATEMENTS
 
 from .cell import COMPLETED, Cell
@@ -106,7 +106,8 @@ def _finds_by_position(scan: dict[str, Any]) -> bool:
 
 async def _scans(connection: Connection, name: str, session_id: str) -> list[dict[str, Any]]:
     """Returns the scans of the partitions that contain the session."""
-    parameters = [f"'{session_id}'"] + ["null"] * (max(map(int, re.findall(r"\$(\d+)", SQL[name]))) - 1)
+    parameters = ["null"] * max(map(int, re.findall(r"\$(\d+)", SQL[name])))
+    parameters[PARAMETERS[name].index("session_id") if name in PARAMETERS else 0] = f"'{session_id}'"
     await connection.execute(f"prepare planned as {SQL[name]}")
     plan = await connection.fetchval(f"explain (format json) execute planned ({', '.join(parameters)})")
     await connection.execute("deallocate planned")

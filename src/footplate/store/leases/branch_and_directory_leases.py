@@ -70,7 +70,14 @@ class WriteLeases:
             while True:
                 await self._database.fetch("ask_to_write", ticket)
                 acquired = await self._database.fetchrow(
-                    "take_to_write", *target, ticket, owner, self._hold, _DEAD_AFTER_SECONDS, successor
+                    "take_to_write",
+                    organisation=target[0],
+                    place=target[1],
+                    ticket=ticket,
+                    holder=owner,
+                    lease_seconds=self._hold,
+                    dead_after_seconds=_DEAD_AFTER_SECONDS,
+                    is_successor=successor,
                 )
                 if acquired is not None:
                     return HeldWriteLease(self._database, target, acquired["token"], self._hold, display_name)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from footplate.domain.ports.deployment_health import WorkerDescription
 from footplate.domain.ports.engine import HeadState
 from footplate.domain.sessions.turns import SessionToWake
-from footplate.store.database import SQL, Database
+from footplate.store.database import Database, bind
 
 
 class WorkerLeases:
@@ -22,10 +22,18 @@ class WorkerLeases:
         """Renews the worker's lease. Not retried here: the lease counts from before the statement that succeeded."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(
-                SQL["renew_lease"],
-                *(worker, host, seconds, list(session_ids), [*self._description.backends]),
-                *(self._description.version, [*self._description.harnesses], self._description.max_turns),
-                self._description.schema_revision,
+                *bind(
+                    "renew_lease",
+                    id=worker,
+                    host=host,
+                    lease_seconds=seconds,
+                    session_ids=list(session_ids),
+                    backends=[*self._description.backends],
+                    version=self._description.version,
+                    harnesses=[*self._description.harnesses],
+                    max_turns=self._description.max_turns,
+                    schema_revision=self._description.schema_revision,
+                ),
                 timeout=seconds,
             )
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]

@@ -16,7 +16,7 @@ from footplate.domain.ports.engine import Claim
 from footplate.domain.ports.harness import Entry
 from footplate.domain.sessions.events import Event, Position, Usage
 from footplate.domain.sessions.shell_state import ShellState
-from footplate.store.database import SQL, Connection
+from footplate.store.database import Connection, bind
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row
 
@@ -36,6 +36,36 @@ class AppendBatch:
     """The new state of the persistent shell."""
 
 
+@dataclass(frozen=True, slots=True)
+class _SnapshotRow:
+    """A row of `snapshots`, without what all rows of an append share."""
+
+    tree: str
+    begins: bool
+    number: int
+    files: str
+    apart: str | None
+    base: str | None
+    left_out: Sequence[str]
+    commits: dict[str, str]
+    bundles: str | None
+
+    @classmethod
+    def of(cls, found: TreeSnapshot) -> "_SnapshotRow":
+        stored = found.stored
+        return cls(
+            tree=found.tree,
+            begins=found.is_turn_start,
+            number=stored.number,
+            files=stored.snapshot.tree,
+            apart=stored.snapshot.sidecar or None,
+            base=stored.base or None,
+            left_out=stored.omitted,
+            commits=dict(stored.snapshot.commits),
+            bundles=stored.snapshot.bundles or None,
+        )
+
+
 async def append_batch(
     connection: Connection, objects: Objects, claim: Claim, batch: AppendBatch
 ) -> Sequence[Position]:
@@ -46,36 +76,30 @@ async def append_batch(
     refs = list(batch.refs) or [0] * len(batch.events)
     usage = batch.usage
     row = await connection.fetchrow(
-        SQL["append_turn"],
-        claim.session_id,
-        claim.organisation,
-        claim.epoch,
-        claim.turn_id,
-        [event.id for event in batch.events],
-        [event.type for event in batch.events],
-        [None if ref else text for (text, _), ref in zip(fitted_events, refs, strict=True)],
-        refs,
-        [entry.kind for entry in batch.entries],
-        [text for text, _ in fitted_entries],
-        [key for _, key in fitted_entries],
-        [key for _, key in fitted_events],
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.requests,
-        usage.cost_microusd,
-        [snapshot.tree for snapshot in batch.files],
-        [found.is_turn_start for found in batch.files],
-        [found.stored.number for found in batch.files],
-        [found.stored.snapshot.tree for found in batch.files],
-        [found.stored.snapshot.sidecar or "" for found in batch.files],
-        [found.stored.base or "" for found in batch.files],
-        [orjson.dumps(found.stored.omitted).decode() for found in batch.files],
-        [orjson.dumps(dict(found.stored.snapshot.commits)).decode() for found in batch.files],
-        [found.stored.snapshot.bundles or "" for found in batch.files],
-        _audit_decisions_json(claim, batch.events),
-        None if batch.shell is None else orjson.dumps(batch.shell.to_json()).decode(),
+        *bind(
+            "append_turn",
+            session_id=claim.session_id,
+            organisation=claim.organisation,
+            epoch=claim.epoch,
+            turn_id=claim.turn_id,
+            event_ids=[event.id for event in batch.events],
+            event_types=[event.type for event in batch.events],
+            event_bodies=[None if ref else text for (text, _), ref in zip(fitted_events, refs, strict=True)],
+            event_refs=refs,
+            event_object_keys=[key for _, key in fitted_events],
+            entry_kinds=[entry.kind for entry in batch.entries],
+            entry_bodies=[text for text, _ in fitted_entries],
+            entry_object_keys=[key for _, key in fitted_entries],
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read=usage.cache_read_tokens,
+            cache_write=usage.cache_write_tokens,
+            requests=usage.requests,
+            cost_microusd=usage.cost_microusd,
+            snapshots=_rows_json([_SnapshotRow.of(snapshot) for snapshot in batch.files]),
+            decisions=_rows_json(_audit_decisions(claim, batch.events)),
+            shell_state=None if batch.shell is None else orjson.dumps(batch.shell.to_json()).decode(),
+        )
     )
     if row is None:
         raise Fenced(f"Another worker has claimed session {claim.session_id}.")
@@ -89,8 +113,12 @@ def positions_of_appended(claim: Claim, new_events: Sequence[Event], row: Row) -
     return [Position(first + n, event, now, now, claim.turn_id) for n, event in enumerate(new_events)]
 
 
-def _audit_decisions_json(claim: Claim, new_events: Sequence[Event]) -> str:
-    """Returns the gate's decisions on the calls among the events, as JSON for the audit trail."""
+def _audit_decisions(claim: Claim, new_events: Sequence[Event]) -> list[dict[str, object]]:
+    """Returns the gate's decisions on the calls among the events, as rows of the audit trail."""
     names = ("id", "event", "principal", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
     decisions = audit.build_decision_entries(new_events, principal=claim.author.id if claim.author else None)
-    return orjson.dumps([{name: getattr(decision, name) for name in names} for decision in decisions]).decode()
+    return [{name: getattr(decision, name) for name in names} for decision in decisions]
+
+
+def _rows_json(rows: Sequence[object]) -> str:
+    return orjson.dumps(rows).decode()

@@ -22,7 +22,7 @@ from footplate.domain.sessions.comments import (
     TooManyDrafts,
 )
 from footplate.domain.sessions.events import Position
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.inbox import add_session_change
 from footplate.store.log.inputs import check_accepts
 from footplate.store.row_mapping import Row
@@ -39,9 +39,21 @@ class CommentUnitOfWork(CommentUnit):
             raise TooManyDrafts
         lines = comment.lines
         row = await self._connection.fetchrow(
-            SQL["insert_comment"],
-            *(ids.new_id(ids.COMMENT), principal.organisation, session_id, principal.id, comment.turn_id, comment.tree),
-            *(lines.path, lines.side, lines.start, lines.end, clean_text(comment.code), clean_text(comment.body)),
+            *bind(
+                "insert_comment",
+                id=ids.new_id(ids.COMMENT),
+                organisation=principal.organisation,
+                session_id=session_id,
+                author=principal.id,
+                turn_id=comment.turn_id,
+                tree=comment.tree,
+                path=lines.path,
+                side=lines.side,
+                start_line=lines.start,
+                end_line=lines.end,
+                code=clean_text(comment.code),
+                body=clean_text(comment.body),
+            )
         )
         assert row is not None
         added = load_comment(row)
@@ -136,7 +148,15 @@ async def read_comments(
     is_sent: bool | None = None,
 ) -> Sequence[Comment]:
     after_time, after_id = after or (None, None)
-    rows = await database.fetch("comments", session_id, principal.organisation, after_time, after_id, is_sent, limit)
+    rows = await database.fetch(
+        "comments",
+        session_id=session_id,
+        organisation=principal.organisation,
+        after_time=after_time,
+        after_id=after_id,
+        is_sent=is_sent,
+        limit=limit,
+    )
     return [load_comment(row) for row in rows]
 
 

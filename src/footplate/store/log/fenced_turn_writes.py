@@ -31,7 +31,7 @@ from footplate.domain.sessions.steps import INTERRUPTED_WHILE_WAITING, MESSAGE, 
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.store.archive.format import ArchiveLine
 from footplate.store.archive.reader import ArchiveReader
-from footplate.store.database import SQL, Connection, Database, call_with_retries
+from footplate.store.database import SQL, Connection, Database, bind, call_with_retries
 from footplate.store.log.append import AppendBatch, append_batch, positions_of_appended
 from footplate.store.log.fork_history import ForkHistory
 from footplate.store.log.session_ending import EndedSession, end_after_turn
@@ -171,9 +171,19 @@ class Turns:
                 more = _ensure_open(
                     claim,
                     await connection.fetchval(
-                        SQL["end_turn"],
-                        *(claim.session_id, claim.epoch, claim.turn_id, outcome.status, _result_json(final_outcome)),
-                        *(outcome.status is not TurnStatus.AWAITING, continues, end.state, obeys, problem),
+                        *bind(
+                            "end_turn",
+                            session_id=claim.session_id,
+                            epoch=claim.epoch,
+                            turn_id=claim.turn_id,
+                            status=outcome.status,
+                            result=_result_json(final_outcome),
+                            is_over=outcome.status is not TurnStatus.AWAITING,
+                            is_running=continues,
+                            step_state=end.state,
+                            obeys_interrupt=obeys,
+                            problem=problem,
+                        )
                     ),
                 )
                 await _record_error(connection, claim, error_entry)
@@ -195,19 +205,21 @@ class Turns:
             await self._objects.fit_body(claim.organisation, claim.session_id, event.body) for event in last_events
         ]
         row = await connection.fetchrow(
-            SQL["finish_turn"],
-            claim.session_id,
-            claim.organisation,
-            claim.epoch,
-            claim.turn_id,
-            outcome.status,
-            _result_json(outcome),
-            [event.id for event in last_events],
-            [event.type for event in last_events],
-            [text for text, _ in fitted],
-            [key for _, key in fitted],
-            claim.controls_seq,
-            end.state,
+            *bind(
+                "finish_turn",
+                session_id=claim.session_id,
+                organisation=claim.organisation,
+                epoch=claim.epoch,
+                turn_id=claim.turn_id,
+                status=outcome.status,
+                result=_result_json(outcome),
+                event_ids=[event.id for event in last_events],
+                event_types=[event.type for event in last_events],
+                event_bodies=[text for text, _ in fitted],
+                event_object_keys=[key for _, key in fitted],
+                controls_seq=claim.controls_seq,
+                step_state=end.state,
+            )
         )
         return None if row is None else (positions_of_appended(claim, last_events, row), bool(row["more"]))
 

@@ -17,7 +17,7 @@ from footplate.domain.ports.api import ForkPoint
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Session
 from footplate.store.archive.reader import ArchiveReader
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.log.fork_history import LogSegment, RowOrLine, load_segment, read_backwards
 from footplate.store.row_mapping import Row as Record
 
@@ -95,24 +95,26 @@ async def insert_fork(
     Returns None if the environment does not exist.
     """
     return await connection.fetchrow(
-        SQL["insert_fork"],
-        fork_id,
-        principal.organisation,
-        attributes.agent["id"],
-        attributes.agent["version"],
-        clean_object(attributes.agent),
-        environment_id,
-        attributes.title,
-        attributes.metadata,
-        principal.id,
-        origin.record,
-        origin.session_id,
-        origin.seq,
-        origin.entries,
-        [part.owner for part in origin.segments],
-        [part.last_seq for part in origin.segments],
-        [part.entries for part in origin.segments],
-        attributes.ends_when_done,
+        *bind(
+            "insert_fork",
+            id=fork_id,
+            organisation=principal.organisation,
+            agent_id=attributes.agent["id"],
+            agent_version=attributes.agent["version"],
+            agent=clean_object(attributes.agent),
+            environment_id=environment_id,
+            title=attributes.title,
+            metadata=attributes.metadata,
+            principal=principal.id,
+            fork=origin.record,
+            parent_id=origin.session_id,
+            seq=origin.seq,
+            entries=origin.entries,
+            owners=[part.owner for part in origin.segments],
+            last_seqs=[part.last_seq for part in origin.segments],
+            entry_counts=[part.entries for part in origin.segments],
+            ends_when_done=attributes.ends_when_done,
+        )
     )
 
 

@@ -104,18 +104,18 @@ class ForkHistory:
     ) -> list[row_mapping.Row]:
         return await self._database.fetch(
             "events_ascending" if page.order == "asc" else "events_descending",
-            owner,
-            organisation,
-            page.after_seq,
-            page.limit,
-            list(page.types) or None,
-            page.created_gt,
-            page.created_gte,
-            page.created_lt,
-            page.created_lte,
-            last_seq,
-            page.thread_id,
-            page.with_extensions,
+            session_id=owner,
+            organisation=organisation,
+            after_seq=page.after_seq,
+            limit=page.limit,
+            types=list(page.types) or None,
+            created_gt=page.created_gt,
+            created_gte=page.created_gte,
+            created_lt=page.created_lt,
+            created_lte=page.created_lte,
+            last_seq=last_seq,
+            thread_id=page.thread_id,
+            with_extensions=page.with_extensions,
         )
 
     async def _read_segment_page(self, organisation: str, segment: LogSegment, page: EventPage) -> Sequence[Position]:

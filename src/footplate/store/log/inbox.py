@@ -27,7 +27,7 @@ from footplate.domain.sessions.inbox import (
     NotDismissible,
 )
 from footplate.domain.sessions.threads import THREAD_ID
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.approval_edits_and_expiry import load_approval
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row
@@ -50,9 +50,17 @@ class InboxUnitOfWork(InboxUnit):
         if not await self._connection.fetchval(SQL["keep_session"], old.session.id, principal.organisation):
             raise InboxItemNotFound(item_id)
         await self._connection.execute(
-            SQL["set_inbox_state"],
-            *(old.session.id, item_id, principal.organisation, assignee, snoozed_until, principal.id),
-            *(update.changes_assignee, update.changes_snooze),
+            *bind(
+                "set_inbox_state",
+                session_id=old.session.id,
+                item_id=item_id,
+                organisation=principal.organisation,
+                assignee=assignee,
+                snoozed_until=snoozed_until,
+                updated_by=principal.id,
+                changes_assignee=update.changes_assignee,
+                changes_snooze=update.changes_snooze,
+            )
         )
         new = await load_item(self._connection, self._objects, principal, item_id)
         if update.changes_assignee and new.assignee_id != assignee:
@@ -98,9 +106,15 @@ class InboxUnitOfWork(InboxUnit):
         if not await self._connection.fetchval(SQL["keep_session"], session_id, principal.organisation):
             raise NotFound("session", session_id)
         item_id = await self._connection.fetchval(
-            SQL["record_merge_conflict"],
-            *(ids.new_id(ids.MERGE_CONFLICT), session_id, project_id),
-            *(conflict.branch, conflict.message, [*conflict.files]),
+            *bind(
+                "record_merge_conflict",
+                id=ids.new_id(ids.MERGE_CONFLICT),
+                session_id=session_id,
+                project_id=project_id,
+                branch=conflict.branch,
+                message=conflict.message,
+                files=[*conflict.files],
+            )
         )
         await self._add_inbox_change(session_id, item_id, InboxKind.MERGE_CONFLICT, "added")
 
@@ -146,11 +160,20 @@ async def read_page(
 ) -> Sequence[InboxItem]:
     view, (after_time, after_id) = ViewFilter.of(principal), query.after or (None, None)
     async with database.connection() as connection:
-        rows = await connection.fetch(
-            f"{SQL['inbox_page']}\n{SQL['inbox_details']}",
-            *(principal.organisation, view.audiences, view.project_ids, principal.id),
-            *(query.view, query.kind, query.project_id, after_time, after_id, query.limit),
+        page, *values = bind(
+            "inbox_page",
+            organisation=principal.organisation,
+            audiences=view.audiences,
+            project_ids=view.project_ids,
+            principal=principal.id,
+            view=query.view,
+            kind=query.kind,
+            project_id=query.project_id,
+            after_time=after_time,
+            after_id=after_id,
+            limit=query.limit,
         )
+        rows = await connection.fetch(f"{page}\n{SQL['inbox_details']}", *values)
     return await asyncio.gather(*(_load_row(objects, row) for row in rows))
 
 

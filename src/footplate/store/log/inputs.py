@@ -28,7 +28,7 @@ from footplate.domain.ports.api import AcceptedInputs, Input
 from footplate.domain.sessions import events, steps, threads
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.turns import WhenBusy
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.object_store import Objects
 from footplate.store.resources import audit_trail as trail
 from footplate.store.resources.limits import check_limit
@@ -420,22 +420,24 @@ async def _write_plans(
     fitted = [await objects.fit_body(organisation, session_id, plan.event.body) for plan in plans]
     large = [(plan.event.id, key) for plan, (_, key) in zip(plans, fitted, strict=True) if key]
     rows = await connection.fetch(
-        SQL["append_input"],
-        session_id,
-        organisation,
-        [plan.event.id for plan in plans],
-        [plan.event.type for plan in plans],
-        [text for text, _ in fitted],
-        [plan.processed for plan in plans],
-        wake,
-        control,
-        principal.id,
-        [event_id for event_id, _ in large],
-        [key for _, key in large],
-        [plan.source.when_busy if plan.step else None for plan in plans],
-        [json_text(plan.source.overrides) for plan in plans],
-        [json_text(plan.source.context) for plan in plans],
-        traces.current_traceparent(),
+        *bind(
+            "append_input",
+            session_id=session_id,
+            organisation=organisation,
+            event_ids=[plan.event.id for plan in plans],
+            event_types=[plan.event.type for plan in plans],
+            bodies=[text for text, _ in fitted],
+            processed=[plan.processed for plan in plans],
+            wake=wake,
+            control=control,
+            principal=principal.id,
+            large_event_ids=[event_id for event_id, _ in large],
+            object_keys=[key for _, key in large],
+            when_busy=[plan.source.when_busy if plan.step else None for plan in plans],
+            overrides=[json_text(plan.source.overrides) for plan in plans],
+            contexts=[json_text(plan.source.context) for plan in plans],
+            traceparent=traces.current_traceparent(),
+        )
     )
     by_id = {row["event_id"]: row for row in rows}
     return AcceptedInputs(
@@ -467,22 +469,24 @@ async def append_events(
     """Appends events without an epoch, and sets the wake flag if asked to. The caller holds the head's lock."""
     nothing = [None] * len(new_events)
     rows = await connection.fetch(
-        SQL["append_input"],
-        session_id,
-        organisation,
-        [event.id for event in new_events],
-        [event.type for event in new_events],
-        [json_text(event.body) for event in new_events],
-        [True] * len(new_events),
-        wake,
-        False,
-        principal_id,
-        [],
-        [],
-        nothing,
-        nothing,
-        nothing,
-        None,
+        *bind(
+            "append_input",
+            session_id=session_id,
+            organisation=organisation,
+            event_ids=[event.id for event in new_events],
+            event_types=[event.type for event in new_events],
+            bodies=[json_text(event.body) for event in new_events],
+            processed=[True] * len(new_events),
+            wake=wake,
+            control=False,
+            principal=principal_id,
+            large_event_ids=[],
+            object_keys=[],
+            when_busy=nothing,
+            overrides=nothing,
+            contexts=nothing,
+            traceparent=None,
+        )
     )
     by_id = {row["event_id"]: row for row in rows}
     return [_position(event, by_id[event.id]) for event in new_events]

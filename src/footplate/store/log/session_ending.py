@@ -17,7 +17,7 @@ from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import StepEnd, StepState
 from footplate.domain.sessions.turns import SessionToWake, TurnOutcome, TurnStatus
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.log.inputs import append_events
 from footplate.store.log.session_groups import AccountedEnd, record_member_end
 from footplate.store.log.step_queue import ended_event, unrun_results
@@ -41,7 +41,15 @@ async def end_session(connection: Connection, organisation: str, session_id: str
     positions = await append_events(connection, organisation, end.ended_by, session_id, new_events)
     has_open_turn = head["turn_id"] is not None
     await connection.execute(
-        SQL["mark_ended"], session_id, end.outcome, end.reason, end.ended_by, organisation, has_open_turn
+        *bind(
+            "mark_ended",
+            session_id=session_id,
+            outcome=end.outcome,
+            reason=end.reason,
+            ended_by=end.ended_by,
+            organisation=organisation,
+            has_open_turn=has_open_turn,
+        )
     )
     accounted = AccountedEnd()
     if head["group_id"] is not None:
@@ -149,9 +157,19 @@ async def _end_open_turn(
     assert turn is not None
     result = {**(turn["result"] or {}), "superseded": True}
     await connection.fetchval(
-        SQL["end_turn"],
-        *(session_id, epoch, turn_id, TurnStatus.INTERRUPTED, result),
-        *(True, False, StepState.CANCELLED, False, None),
+        *bind(
+            "end_turn",
+            session_id=session_id,
+            epoch=epoch,
+            turn_id=turn_id,
+            status=TurnStatus.INTERRUPTED,
+            result=result,
+            is_over=True,
+            is_running=False,
+            step_state=StepState.CANCELLED,
+            obeys_interrupt=False,
+            problem=None,
+        )
     )
     if turn["definition"] is None:
         return ()

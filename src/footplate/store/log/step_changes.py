@@ -19,7 +19,7 @@ from footplate.domain.ports.api import AcceptedInputs, Input, PlaybackAction, St
 from footplate.domain.sessions import events, steps
 from footplate.domain.sessions.events import Event, Position
 from footplate.domain.sessions.steps import PauseReason, Playback, Step, StepDefinition, StepKind, StepState
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.inputs import append_events, append_inputs, check_accepts
 from footplate.store.log.step_queue import ended_event, load_step, playback_event
 from footplate.store.object_store import Objects
@@ -51,12 +51,12 @@ async def read_steps(
 ) -> Sequence[Step]:
     rows = await database.fetch(
         "steps",
-        session_id,
-        principal.organisation,
-        list(states) or None,
-        after,
-        limit,
-        None if step_id is None else [steps.event_id_of(step_id)],
+        session_id=session_id,
+        organisation=principal.organisation,
+        states=list(states) or None,
+        after=after,
+        limit=limit,
+        event_ids=None if step_id is None else [steps.event_id_of(step_id)],
     )
     return [load_step(row) for row in rows]
 
@@ -100,23 +100,33 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
         positions = await append_events(self._connection, principal.organisation, principal.id, session_id, new_events)
         for position, (definition, overrides) in zip(positions, definitions, strict=True):
             await self._connection.execute(
-                SQL["insert_step"],
-                session_id,
-                position.seq,
-                principal.organisation,
-                definition.kind,
-                position.event.id,
-                overrides,
-                traces.current_traceparent(),
-                definition.name,
-                definition.dump(),
+                *bind(
+                    "insert_step",
+                    session_id=session_id,
+                    position=position.seq,
+                    organisation=principal.organisation,
+                    kind=definition.kind,
+                    event_id=position.event.id,
+                    overrides=overrides,
+                    traceparent=traces.current_traceparent(),
+                    name=definition.name,
+                    definition=definition.dump(),
+                )
             )
         if before is not None:
             added = [position.seq for position in positions]
             await self._reorder(session_id, _insert_before(pending, added, steps.event_id_of(before), before))
         accepted = await self._wake(principal, head, positions)
         rows = await self._connection.fetch(
-            SQL["steps"], session_id, principal.organisation, None, None, None, [event.id for event in new_events]
+            *bind(
+                "steps",
+                session_id=session_id,
+                organisation=principal.organisation,
+                states=None,
+                after=None,
+                limit=None,
+                event_ids=[event.id for event in new_events],
+            )
         )
         return [load_step(row) for row in rows], accepted
 
@@ -280,7 +290,15 @@ class StepUnitOfWork(LimitUnitOfWork, StepUnit):
 
     async def _step(self, principal: Principal, session_id: str, event_id: str) -> Step:
         row = await self._connection.fetchrow(
-            SQL["steps"], session_id, principal.organisation, None, None, None, [event_id]
+            *bind(
+                "steps",
+                session_id=session_id,
+                organisation=principal.organisation,
+                states=None,
+                after=None,
+                limit=None,
+                event_ids=[event_id],
+            )
         )
         if row is None:
             raise NotFound("step", steps.step_id_of(event_id))

@@ -10,7 +10,7 @@ import orjson
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import Audience, ViewFilter
 from footplate.domain.ports.transcript_exchange import ImportedLine
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.object_store import Objects
 
 _MAX_PIECES: Final = 200
@@ -42,16 +42,17 @@ async def store_transcript(
     while batch_pieces := await asyncio.to_thread(_next_pieces, pieces):
         batch = await _ImportColumns.from_pieces(objects, principal, session_id, batch_pieces, index)
         await connection.execute(
-            SQL["import_rows"],
-            session_id,
-            principal.organisation,
-            index,
-            *batch.entries,
-            seq,
-            principal.id,
-            *batch.events,
+            *bind(
+                "import_rows",
+                session_id=session_id,
+                organisation=principal.organisation,
+                principal=principal.id,
+                index=index,
+                seq=seq,
+                **batch.columns,
+            )
         )
-        index, seq = index + len(batch.entries[0]), seq + len(batch.events[0])
+        index, seq = index + len(batch.columns["entry_kinds"]), seq + len(batch.columns["event_ids"])
     await connection.execute(SQL["import_head"], session_id, seq, index)
     await connection.execute(SQL["insert_import"], principal.organisation, digest, session_id)
 
@@ -70,11 +71,12 @@ def _next_pieces(pieces: Iterator[ImportedLine]) -> list[ImportedLine]:
 
 
 class _ImportColumns:
-    """The columns of one `import_rows` statement."""
+    """The columns of one `import_rows` statement, by the names of its parameters."""
 
     def __init__(self) -> None:
-        self.entries: tuple[list[object], ...] = ([], [], [])
-        self.events: tuple[list[object], ...] = ([], [], [], [], [], [])
+        entries = ("entry_kinds", "entry_bodies", "entry_object_keys")
+        events = ("event_ids", "event_types", "event_bodies", "event_object_keys", "times", "entry_counts")
+        self.columns: dict[str, list[object]] = {name: [] for name in (*entries, *events)}
 
     @classmethod
     async def from_pieces(
@@ -85,14 +87,20 @@ class _ImportColumns:
         for piece in pieces:
             for entry in piece.entries:
                 text, key = await objects.fit_body(organisation, session_id, entry.body)
-                _append_row(columns.entries, entry.kind, text, key)
-            count = index + len(columns.entries[0])
+                columns._append_row(entry_kinds=entry.kind, entry_bodies=text, entry_object_keys=key)
+            count = index + len(columns.columns["entry_kinds"])
             for event in piece.events:
                 text, key = await objects.fit_body(organisation, session_id, event.body)
-                _append_row(columns.events, event.id, event.type, text, key, piece.happened_at, count)
+                columns._append_row(
+                    event_ids=event.id,
+                    event_types=event.type,
+                    event_bodies=text,
+                    event_object_keys=key,
+                    times=piece.happened_at,
+                    entry_counts=count,
+                )
         return columns
 
-
-def _append_row(columns: tuple[list[object], ...], *values: object) -> None:
-    for column, value in zip(columns, values, strict=True):
-        column.append(value)
+    def _append_row(self, **values: object) -> None:
+        for name, value in values.items():
+            self.columns[name].append(value)

@@ -27,7 +27,7 @@ from footplate.domain.sessions.shell_state import ShellState
 from footplate.domain.sessions.steps import ClaimedStep, StepKind, StepState
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus, WhenBusy
 from footplate.store.archive.reader import ArchiveReader
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.append import AppendBatch, append_batch
 from footplate.store.log.deferred_turns import TurnDeferred, check_turn_slots, defer_turn
 from footplate.store.log.files.file_snapshots import load_files_at, restored_tree_ids
@@ -276,22 +276,24 @@ class Claims:
         started = None if claimed is None else steps.started_event(claimed)
         carried = await _find_carried_positions(connection, session_id, turn_id, step["fork"])
         row = await connection.fetchrow(
-            SQL["begin_turn"],
-            session_id,
-            organisation,
-            head["epoch"],
-            turn_id,
-            step["position"],
-            step["event_id"],
-            asdict(config),
-            context,
-            running.id,
-            config.timeout_seconds,
-            worker,
-            expected_seq,
-            step["sort_key"],
-            started.id if started else None,
-            started.body if started else None,
+            *bind(
+                "begin_turn",
+                session_id=session_id,
+                organisation=organisation,
+                epoch=head["epoch"],
+                turn_id=turn_id,
+                position=step["position"],
+                input_event_id=step["event_id"],
+                config=asdict(config),
+                context=context,
+                running_event_id=running.id,
+                timeout_seconds=config.timeout_seconds,
+                holder=worker,
+                expected_seq=expected_seq,
+                sort_key=step["sort_key"],
+                step_event_id=started.id if started else None,
+                step_body=started.body if started else None,
+            )
         )
         if row is None:
             return None
@@ -472,17 +474,19 @@ async def _supersede_turn(connection: Connection, head: Row, turn: Row) -> Seque
     result = {**turn["result"], "superseded": True}
     step = await load_claimed_step(connection, turn["session_id"], turn, is_running=True)
     await connection.fetchval(
-        SQL["end_turn"],
-        turn["session_id"],
-        head["epoch"],
-        turn["id"],
-        TurnStatus.COMPLETED,
-        result,
-        True,
-        False,
-        StepState.COMPLETED if step is None else StepState.CANCELLED,
-        False,
-        None,
+        *bind(
+            "end_turn",
+            session_id=turn["session_id"],
+            epoch=head["epoch"],
+            turn_id=turn["id"],
+            status=TurnStatus.COMPLETED,
+            result=result,
+            is_over=True,
+            is_running=False,
+            step_state=StepState.COMPLETED if step is None else StepState.CANCELLED,
+            obeys_interrupt=False,
+            problem=None,
+        )
     )
     if step is None:
         return ()

@@ -16,7 +16,7 @@ from footplate.domain.audit import AuditEntry, AuditUnit, AuditVerification
 from footplate.domain.errors import Temporary
 from footplate.domain.organisations.fair_limiter import OrganisationLimiter
 from footplate.domain.organisations.principals import Principal
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.row_mapping import Row
 
 log = structlog.get_logger(__name__)
@@ -64,9 +64,22 @@ async def add_entry(
     turn: str | None = None,
 ) -> None:
     await connection.execute(
-        SQL["add_audit"],
-        *(new.id, organisation, new.kind, session, turn, new.event, principal, new.outcome, new.tool, new.layer),
-        *(new.input_hash, new.content, new.content_hash),
+        *bind(
+            "add_audit",
+            id=new.id,
+            organisation=organisation,
+            kind=new.kind,
+            session=session,
+            turn=turn,
+            event=new.event,
+            principal=principal,
+            outcome=new.outcome,
+            tool=new.tool,
+            layer=new.layer,
+            input_hash=new.input_hash,
+            content=new.content,
+            content_hash=new.content_hash,
+        )
     )
 
 

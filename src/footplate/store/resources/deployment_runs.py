@@ -30,7 +30,7 @@ from footplate.domain.sessions.deployments import (
 )
 from footplate.domain.sessions.ending import EndOutcome, SessionEnd
 from footplate.domain.sessions.turns import Mode
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.resources import files, projects
 from footplate.store.row_mapping import Row, load_agent
 
@@ -96,17 +96,19 @@ async def record_run(
 ) -> DeploymentRun:
     agent = deployment.definition.template.agent
     row = await connection.fetchrow(
-        SQL["insert_run"],
-        ids.new_id(ids.DEPLOYMENT_RUN),
-        deployment.id,
-        deployment.organisation,
-        agent["id"],
-        agent["version"],
-        scheduled_at,
-        author,
-        session_id,
-        None if error is None else error.dump(),
-        skipped,
+        *bind(
+            "insert_run",
+            id=ids.new_id(ids.DEPLOYMENT_RUN),
+            deployment_id=deployment.id,
+            organisation=deployment.organisation,
+            agent_id=agent["id"],
+            agent_version=agent["version"],
+            scheduled_at=scheduled_at,
+            principal=author,
+            session_id=session_id,
+            error=None if error is None else error.dump(),
+            skipped=skipped,
+        )
     )
     assert row is not None
     if scheduled_at is not None:

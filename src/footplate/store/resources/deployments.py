@@ -28,7 +28,7 @@ from footplate.domain.sessions.deployments import (
     ScheduleState,
     SessionTemplate,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import deployment_runs, members
 from footplate.store.row_mapping import Row
@@ -43,12 +43,13 @@ class DeploymentUnitOfWork:
         deployment_id = ids.new_id(ids.DEPLOYMENT)
         await self._check_definition(principal, deployment_id, definition)
         row = await self._connection.fetchrow(
-            SQL["insert_deployment"],
-            deployment_id,
-            principal.organisation,
-            *_columns(definition),
-            principal.id,
-            definition.audience.dump(),
+            *bind(
+                "insert_deployment",
+                id=deployment_id,
+                organisation=principal.organisation,
+                principal=principal.id,
+                **_columns(definition),
+            )
         )
         assert row is not None
         return await self._announce(row, deployments.CREATED)
@@ -59,7 +60,7 @@ class DeploymentUnitOfWork:
         definition = change(load_deployment(await self._lock_deployment(principal, deployment_id)))
         await self._check_definition(principal, deployment_id, definition)
         row = await self._connection.fetchrow(
-            SQL["update_deployment"], deployment_id, *_columns(definition), principal.id, definition.audience.dump()
+            *bind("update_deployment", id=deployment_id, principal=principal.id, **_columns(definition))
         )
         assert row is not None
         return await self._announce(row, deployments.UPDATED)
@@ -242,8 +243,8 @@ def _load_state(row: Row) -> ScheduleState:
     )
 
 
-def _columns(definition: DeploymentDefinition) -> Sequence[object]:
-    """Returns the values of the columns from `name` to `catch_up_seconds`."""
+def _columns(definition: DeploymentDefinition) -> dict[str, object]:
+    """Returns the columns of what a member defines."""
     agent, schedule = definition.template.agent, definition.schedule
     template = clean_object(definition.template.dump())
     if len(orjson.dumps(template)) > deployments.MAX_DEFINITION_BYTES:
@@ -251,19 +252,20 @@ def _columns(definition: DeploymentDefinition) -> Sequence[object]:
             f"The messages and steps of a deployment must not exceed {deployments.MAX_DEFINITION_BYTES} bytes in all.",
             help_text="Upload large content as a file, and refer to it.",
         )
-    return (
-        definition.name,
-        definition.description,
-        agent["id"],
-        agent["version"],
-        definition.environment_id,
-        template,
-        definition.metadata,
-        None if schedule is None else schedule.expression,
-        None if schedule is None else schedule.timezone,
-        definition.overlap_policy,
-        definition.catch_up_seconds,
-    )
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "agent_id": agent["id"],
+        "agent_version": agent["version"],
+        "environment_id": definition.environment_id,
+        "definition": template,
+        "metadata": definition.metadata,
+        "expression": None if schedule is None else schedule.expression,
+        "timezone": None if schedule is None else schedule.timezone,
+        "overlap_policy": definition.overlap_policy,
+        "catch_up_seconds": definition.catch_up_seconds,
+        "visible_to": definition.audience.dump(),
+    }
 
 
 def _can_see(principal: Principal, row: Row) -> bool:

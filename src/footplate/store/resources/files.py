@@ -18,7 +18,7 @@ from footplate.domain.files.uploaded_files import OBJECT_PART_BYTES, FileUnit, R
 from footplate.domain.organisations.limits import LimitName
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.visibility import EVERYONE, Audience, ViewFilter
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.object_store import Objects
 from footplate.store.resources.limits import LimitUnitOfWork
 from footplate.store.resources.members import check_audience
@@ -63,9 +63,17 @@ class FileUnitOfWork(LimitUnitOfWork, FileUnit):
             raise Unavailable("The upload took longer than an hour.", help_text="Upload the file again.")
         await self.check_limit(principal, LimitName.STORED_BYTES, adding=size_bytes)
         row = await self._connection.fetchrow(
-            SQL["insert_file"],
-            *(file_id, principal.organisation, filename, mime_type, size_bytes, expires_in),
-            *(principal.id, audience.dump()),
+            *bind(
+                "insert_file",
+                id=file_id,
+                organisation=principal.organisation,
+                filename=filename,
+                mime_type=mime_type,
+                size_bytes=size_bytes,
+                expires_in=expires_in,
+                owner=principal.id,
+                visible_to=audience.dump(),
+            )
         )
         assert row is not None
         return load_file(row)

@@ -18,7 +18,7 @@ from footplate.domain.organisations.members import ApiKey, Member, MemberUnit, T
 from footplate.domain.organisations.principals import Principal, PrincipalKind
 from footplate.domain.organisations.sign_in import SignInMethod
 from footplate.domain.organisations.visibility import Audience, check_may_choose
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.resources.audit_trail import AuditUnitOfWork
 from footplate.store.resources.projects import check_usable
 from footplate.store.row_mapping import Row
@@ -219,9 +219,18 @@ async def insert_key(
         await insert_member(connection, organisation, PrincipalKind.SERVICE, name, roles, member_id=key_id)
     try:
         await connection.execute(
-            SQL["insert_key"],
-            *(key_id, organisation, member_id or key_id, name, hash_secret(secret), [*roles], expires_at, created_by),
-            None if project_ids is None else [*project_ids],
+            *bind(
+                "insert_key",
+                id=key_id,
+                organisation=organisation,
+                principal=member_id or key_id,
+                name=name,
+                secret_hash=hash_secret(secret),
+                roles=[*roles],
+                expires_at=expires_at,
+                created_by=created_by,
+                project_ids=None if project_ids is None else [*project_ids],
+            )
         )
     except asyncpg.UniqueViolationError:
         raise Conflict(

@@ -30,7 +30,7 @@ from footplate.domain.sessions.notifications import (
     VapidKey,
     describe_state,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.audit_trail import AuditUnitOfWork
 from footplate.store.resources.webhooks import load_delivery, load_endpoint
 from footplate.store.row_mapping import Row
@@ -54,8 +54,17 @@ class NotificationUnitOfWork(AuditUnitOfWork, NotificationUnit):
         assert row is not None
         settings = change(_load_settings(row))
         quiet = settings.quiet_hours
-        hours = (None, None, None) if quiet is None else (quiet.start, quiet.end, quiet.timezone)
-        await self._connection.execute(SQL["save_notification_settings"], *owner, settings.is_enabled, *hours)
+        await self._connection.execute(
+            *bind(
+                "save_notification_settings",
+                principal=principal.id,
+                organisation=principal.organisation,
+                is_enabled=settings.is_enabled,
+                quiet_start=None if quiet is None else quiet.start,
+                quiet_end=None if quiet is None else quiet.end,
+                timezone=None if quiet is None else quiet.timezone,
+            )
+        )
         await self._connection.execute(SQL["resume_postponed_pushes"], *owner)
         return settings
 
@@ -76,8 +85,15 @@ class NotificationUnitOfWork(AuditUnitOfWork, NotificationUnit):
         if subscription_id is None:
             raise Conflict("Another member subscribed with this browser at the same time.", help_text="Try again.")
         await self._connection.execute(
-            SQL["save_push_subscription"],
-            *(subscription_id, new.p256dh, new.auth, new.user_agent, new.api_key_id, new.browser_session_id),
+            *bind(
+                "save_push_subscription",
+                endpoint_id=subscription_id,
+                p256dh=new.p256dh,
+                auth=new.auth,
+                user_agent=new.user_agent,
+                api_key=new.api_key_id,
+                browser_session=new.browser_session_id,
+            )
         )
         if new.url not in known:
             await self._record_push(principal, "push_subscription.create", subscription_id)
@@ -98,8 +114,15 @@ class NotificationUnitOfWork(AuditUnitOfWork, NotificationUnit):
                 help_text="Turn notifications off and on again in that browser.",
             )
         row = await self._connection.fetchrow(
-            SQL["insert_webhook_test"],
-            *(ids.new_id(ids.WEBHOOK_DELIVERY), subscription_id, principal.organisation, TEST, {}, RETRY_PERIOD),
+            *bind(
+                "insert_webhook_test",
+                id=ids.new_id(ids.WEBHOOK_DELIVERY),
+                endpoint_id=subscription_id,
+                organisation=principal.organisation,
+                type=TEST,
+                payload={},
+                retry_period=RETRY_PERIOD,
+            )
         )
         assert row is not None
         return load_delivery(row)
@@ -167,8 +190,12 @@ class PushSubscriptions:
         assert target.principal is not None
         await self.database.fetch(
             "create_item_deliveries",
-            *(target.endpoint.id, target.endpoint.organisation, ViewFilter.of(target.principal).audiences),
-            *(MAX_AGE, ITEM, self.retry_period),
+            endpoint_id=target.endpoint.id,
+            organisation=target.endpoint.organisation,
+            audiences=ViewFilter.of(target.principal).audiences,
+            max_age=MAX_AGE,
+            type=ITEM,
+            retry_period=self.retry_period,
         )
 
     async def postpone(self, delivery: WebhookDelivery, until: datetime) -> None:

@@ -10,7 +10,7 @@ from footplate.domain.organisations.principals import Principal
 from footplate.domain.policy.permissions import ExpectedPolicy, Layer, OrganisationPolicy, PolicyUnit
 from footplate.domain.projects.location_permission_rules import path_location
 from footplate.domain.projects.project import resolve_projects_root
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import Connection, Database, bind
 from footplate.store.resources import audit_trail as trail
 from footplate.store.row_mapping import Row
 
@@ -67,13 +67,15 @@ class PolicyUnitOfWork(PolicyUnit):
         expected: ExpectedPolicy | None = None,
     ) -> OrganisationPolicy:
         row = await self._connection.fetchrow(
-            SQL["set_policy"],
-            principal.organisation,
-            permissions,
-            approvals,
-            principal.id,
-            expected is not None,
-            None if expected is None else expected.updated_at,
+            *bind(
+                "set_policy",
+                organisation=principal.organisation,
+                permissions=permissions,
+                approvals=approvals,
+                principal=principal.id,
+                is_conditional=expected is not None,
+                expected_time=None if expected is None else expected.updated_at,
+            )
         )
         if row is None:
             raise Conflict(

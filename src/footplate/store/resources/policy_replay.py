@@ -23,11 +23,19 @@ async def load_calls(
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[StoredCall]:
-    filters = (where.session_id, where.project_id, where.since, where.until)
-    view = ViewFilter.of(principal)
+    view, (after_time, after_id) = ViewFilter.of(principal), after or (None, None)
     rows = await database.fetch(
-        *("calls", principal.organisation, *filters, *(after or (None, None)), limit),
-        *(view.audiences, view.project_ids),
+        "calls",
+        organisation=principal.organisation,
+        session_id=where.session_id,
+        project_id=where.project_id,
+        since=where.since,
+        until=where.until,
+        after_time=after_time,
+        after_id=after_id,
+        limit=limit,
+        audiences=view.audiences,
+        project_ids=view.project_ids,
     )
     return [_build_call(row, await _load_body(row, objects)) for row in rows]
 

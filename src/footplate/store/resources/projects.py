@@ -27,7 +27,7 @@ from footplate.domain.projects.project import (
     Trust,
     Workspace,
 )
-from footplate.store.database import SQL, Connection
+from footplate.store.database import SQL, Connection, bind
 from footplate.store.resources.audit_trail import AuditUnitOfWork
 from footplate.store.row_mapping import Row
 
@@ -71,19 +71,21 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
         check_creation(principal, rules)
         async with _unique_name(name):
             row = await self._connection.fetchrow(
-                SQL["insert_project"],
-                ids.new_id(ids.PROJECT),
-                principal.organisation,
-                name,
-                path,
-                url,
-                branch,
-                trust,
-                metadata,
-                rules,
-                location,
-                setup,
-                cached_directories,
+                *bind(
+                    "insert_project",
+                    id=ids.new_id(ids.PROJECT),
+                    organisation=principal.organisation,
+                    name=name,
+                    path=path,
+                    url=url,
+                    branch=branch,
+                    trust=trust,
+                    metadata=metadata,
+                    permissions=rules,
+                    place=location,
+                    setup=setup,
+                    cached_directories=cached_directories,
+                )
             )
         new = load_project(_ensure_found(row, "project", ""))
         if permissions is not None:
@@ -100,14 +102,16 @@ class ProjectUnitOfWork(AuditUnitOfWork, ProjectUnit):
         check_update(principal, old, new)
         async with _unique_name(new.name):
             row = await self._connection.fetchrow(
-                SQL["update_project"],
-                project_id,
-                new.name,
-                new.branch,
-                new.trust,
-                new.metadata,
-                new.setup,
-                new.cached_directories,
+                *bind(
+                    "update_project",
+                    id=project_id,
+                    name=new.name,
+                    branch=new.branch,
+                    trust=new.trust,
+                    metadata=new.metadata,
+                    setup=new.setup,
+                    cached_directories=new.cached_directories,
+                )
             )
         stored = load_project(_ensure_found(row, "project", project_id))
         if new.permissions != old.permissions:

@@ -14,7 +14,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.organisations.limits import LimitName, OrganisationLimits
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.engine import Claim
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.limits import LimitStore, check_limit
 
 
@@ -72,14 +72,16 @@ async def apply_output_changes(
             await check_limit(connection, limits, owner, LimitName.STORED_BYTES, adding=size)
         file_ids = [file.file_id for file in added]
         await connection.execute(
-            SQL["add_outputs"],
-            session_id,
-            claim.organisation,
-            file_ids,
-            [file.path for file in added],
-            [mimetypes.guess_type(file.path)[0] or UNKNOWN_TYPE for file in added],
-            [file.size_bytes for file in added],
-            [file.sha256 for file in added],
+            *bind(
+                "add_outputs",
+                session_id=session_id,
+                organisation=claim.organisation,
+                ids=file_ids,
+                filenames=[file.path for file in added],
+                mime_types=[mimetypes.guess_type(file.path)[0] or UNKNOWN_TYPE for file in added],
+                sizes=[file.size_bytes for file in added],
+                hashes=[file.sha256 for file in added],
+            )
         )
         if await connection.fetchval(SQL["count_outputs"], session_id, file_ids) != len(file_ids):
             raise Unavailable("The upload of the session's outputs took longer than an hour.")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import asyncpg
 
@@ -19,7 +18,7 @@ from footplate.domain.sessions.session_templates import (
     StoredSessionTemplate,
     TooManyTemplates,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources import members, projects
 from footplate.store.resources.deployment_runs import check_environment
 from footplate.store.row_mapping import Row
@@ -40,11 +39,15 @@ class SessionTemplateUnitOfWork(SessionTemplateUnit, PinUnit):
         await self._check_template(principal, definition)
         with _unique_name(definition.name):
             row = await self._connection.fetchrow(
-                SQL["insert_session_template"],
-                ids.new_id(ids.SESSION_TEMPLATE),
-                principal.organisation,
-                *_columns(definition),
-                principal.id,
+                *bind(
+                    "insert_session_template",
+                    id=ids.new_id(ids.SESSION_TEMPLATE),
+                    organisation=principal.organisation,
+                    name=definition.name,
+                    description=definition.description,
+                    session=clean_object(definition.session),
+                    principal=principal.id,
+                )
             )
         return await self._announce_template(row, "created")
 
@@ -64,7 +67,13 @@ class SessionTemplateUnitOfWork(SessionTemplateUnit, PinUnit):
         ):
             return found
         with _unique_name(definition.name):
-            row = await self._connection.fetchrow(SQL["update_session_template"], template_id, *_columns(definition))
+            row = await self._connection.fetchrow(
+                SQL["update_session_template"],
+                template_id,
+                definition.name,
+                definition.description,
+                clean_object(definition.session),
+            )
         return await self._announce_template(row, "updated")
 
     async def archive_session_template(self, principal: Principal, template_id: str) -> StoredSessionTemplate:
@@ -138,10 +147,6 @@ def load_template(row: Row) -> StoredSessionTemplate:
         updated_at=row["updated_at"],
         archived_at=row["archived_at"],
     )
-
-
-def _columns(definition: SessionTemplateDefinition) -> tuple[Any, ...]:
-    return definition.name, definition.description, clean_object(definition.session)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from footplate.domain.sessions.triggers import (
     TriggerLimitExceeded,
     TriggerUnit,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.page_query import build_page_query
 from footplate.store.resources import deployment_runs, members
 from footplate.store.resources.audit_trail import AuditUnitOfWork
@@ -59,9 +59,15 @@ class TriggerUnitOfWork(AuditUnitOfWork, TriggerUnit):
         secret = new_secret()
         with _unique_name(definition.name):
             row = await self._connection.fetchrow(
-                SQL["insert_trigger"],
-                *(ids.new_id(ids.TRIGGER), principal.organisation, *_columns(definition)),
-                *(principal.id, sorted(principal.roles), secret),
+                *bind(
+                    "insert_trigger",
+                    id=ids.new_id(ids.TRIGGER),
+                    organisation=principal.organisation,
+                    principal=principal.id,
+                    roles=sorted(principal.roles),
+                    secret=secret,
+                    **_columns(definition),
+                )
             )
         return await self._record_trigger(principal, "trigger.create", row), secret
 
@@ -72,7 +78,13 @@ class TriggerUnitOfWork(AuditUnitOfWork, TriggerUnit):
         await self._check_trigger(principal, definition)
         with _unique_name(definition.name):
             row = await self._connection.fetchrow(
-                SQL["update_trigger"], trigger_id, *_columns(definition), principal.id, sorted(principal.roles)
+                *bind(
+                    "update_trigger",
+                    id=trigger_id,
+                    principal=principal.id,
+                    roles=sorted(principal.roles),
+                    **_columns(definition),
+                )
             )
         return await self._record_trigger(principal, "trigger.update", row)
 
@@ -168,9 +180,17 @@ async def process_delivery(
     except (deployment_runs.RunRefused, Refused, Permanent) as refused:
         error = deployment_runs.describe_refusal(refused)
     stored = await connection.fetchrow(
-        SQL["record_trigger_delivery"],
-        *(ids.new_id(ids.TRIGGER_DELIVERY), signed.trigger_id, organisation, signed.delivery_id, signed.body_hash),
-        *(outcome, session_id, None if error is None else error.dump()),
+        *bind(
+            "record_trigger_delivery",
+            id=ids.new_id(ids.TRIGGER_DELIVERY),
+            trigger_id=signed.trigger_id,
+            organisation=organisation,
+            delivery_id=signed.delivery_id,
+            body_hash=signed.body_hash,
+            outcome=outcome,
+            session_id=session_id,
+            error=None if error is None else error.dump(),
+        )
     )
     assert stored is not None
     return ProcessedDelivery(load_delivery(stored), accepted)
@@ -313,27 +333,27 @@ def load_delivery(row: Row) -> TriggerDelivery:
     )
 
 
-def _columns(definition: TriggerDefinition) -> Sequence[object]:
-    """Returns the values of the columns from `name` to `paused`."""
+def _columns(definition: TriggerDefinition) -> dict[str, object]:
+    """Returns the columns of what a member defines."""
     template = clean_object(definition.template.dump())
     if len(orjson.dumps(template)) > deployments.MAX_DEFINITION_BYTES:
         raise InvalidRequest(
             f"The steps of a trigger must not exceed {deployments.MAX_DEFINITION_BYTES} bytes in all.",
             help_text="Upload large content as a file, and refer to it.",
         )
-    return (
-        definition.name,
-        definition.description,
-        definition.session_id,
-        definition.environment_id,
-        definition.title,
-        template,
-        definition.metadata,
-        definition.condition,
-        definition.max_per_minute,
-        definition.audience.dump(),
-        definition.is_paused,
-    )
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "session_id": definition.session_id,
+        "environment_id": definition.environment_id,
+        "title": definition.title,
+        "definition": template,
+        "metadata": definition.metadata,
+        "condition": definition.condition,
+        "max_per_minute": definition.max_per_minute,
+        "visible_to": definition.audience.dump(),
+        "paused": definition.is_paused,
+    }
 
 
 @contextmanager

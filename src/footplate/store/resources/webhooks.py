@@ -37,7 +37,7 @@ from footplate.domain.organisations.webhooks import (
 from footplate.domain.ports.webhooks import WebhookUnit
 from footplate.domain.sessions import webhook_events
 from footplate.domain.sessions.triggers import MIN_RETENTION
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.audit_trail import AuditUnitOfWork
 from footplate.store.row_mapping import Row
 
@@ -69,9 +69,20 @@ class WebhookUnitOfWork(AuditUnitOfWork, WebhookUnit):
         secret = new_secret()
         with _unique_url():
             row = await self._connection.fetchrow(
-                SQL["insert_webhook_endpoint"],
-                *(ids.new_id(ids.WEBHOOK), principal.organisation, session_id, url, description, [*types]),
-                *(webhook_format.value, ordered, secret, principal.id, sorted(principal.roles)),
+                *bind(
+                    "insert_webhook_endpoint",
+                    id=ids.new_id(ids.WEBHOOK),
+                    organisation=principal.organisation,
+                    session_id=session_id,
+                    url=url,
+                    description=description,
+                    types=[*types],
+                    format=webhook_format.value,
+                    ordered=ordered,
+                    secret=secret,
+                    principal=principal.id,
+                    roles=sorted(principal.roles),
+                )
             )
         assert row is not None
         endpoint = load_endpoint(row)
@@ -85,9 +96,17 @@ class WebhookUnitOfWork(AuditUnitOfWork, WebhookUnit):
         new = change(old)
         with _unique_url():
             row = await self._connection.fetchrow(
-                SQL["update_webhook_endpoint"],
-                *(endpoint_id, principal.organisation, new.url, new.description, [*new.types], new.format.value),
-                *(new.ordered, new.disabled_at is not None),
+                *bind(
+                    "update_webhook_endpoint",
+                    id=endpoint_id,
+                    organisation=principal.organisation,
+                    url=new.url,
+                    description=new.description,
+                    types=[*new.types],
+                    format=new.format.value,
+                    ordered=new.ordered,
+                    is_disabled=new.disabled_at is not None,
+                )
             )
         assert row is not None
         endpoint = load_endpoint(row)
@@ -117,8 +136,15 @@ class WebhookUnitOfWork(AuditUnitOfWork, WebhookUnit):
         delivery_id = ids.new_id(ids.WEBHOOK_DELIVERY)
         payload = webhook_events.build_test_payload(endpoint, delivery_id, datetime.now(UTC).isoformat())
         row = await self._connection.fetchrow(
-            SQL["insert_webhook_test"],
-            *(delivery_id, endpoint_id, principal.organisation, webhook_events.TEST, payload, RETRY_PERIOD),
+            *bind(
+                "insert_webhook_test",
+                id=delivery_id,
+                endpoint_id=endpoint_id,
+                organisation=principal.organisation,
+                type=webhook_events.TEST,
+                payload=payload,
+                retry_period=RETRY_PERIOD,
+            )
         )
         assert row is not None
         return load_delivery(row)
@@ -180,15 +206,17 @@ class Webhooks:
     async def create_deliveries(
         self, endpoint_id: str, *, after: int, position: int, deliveries: Sequence[NewDelivery]
     ) -> None:
-        columns = (
-            [each.id for each in deliveries],
-            [each.position for each in deliveries],
-            [each.session_id for each in deliveries],
-            [each.type for each in deliveries],
-            [orjson.dumps(each.payload).decode() for each in deliveries],
-        )
         await self.database.fetch(
-            "create_webhook_deliveries", endpoint_id, after, position, self.retry_period, *columns
+            "create_webhook_deliveries",
+            endpoint_id=endpoint_id,
+            old_position=after,
+            new_position=position,
+            retry_period=self.retry_period,
+            ids=[each.id for each in deliveries],
+            positions=[each.position for each in deliveries],
+            session_ids=[each.session_id for each in deliveries],
+            types=[each.type for each in deliveries],
+            payloads=[orjson.dumps(each.payload).decode() for each in deliveries],
         )
 
     async def next_deliveries(self, endpoint: WebhookEndpoint, limit: int) -> Sequence[PendingDelivery]:
@@ -201,7 +229,12 @@ class Webhooks:
         else:
             await self.database.fetch(
                 "record_webhook_failure",
-                *(delivery.id, result.status_code, result.error, wait, DISABLED_AFTER, _FAILING_REASON),
+                id=delivery.id,
+                status_code=result.status_code,
+                error=result.error,
+                wait=wait,
+                disabled_after=DISABLED_AFTER,
+                reason=_FAILING_REASON,
             )
 
     async def disable(self, endpoint_id: str, reason: str) -> None:

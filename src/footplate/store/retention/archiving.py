@@ -16,7 +16,7 @@ from footplate import failpoints
 from footplate.domain.errors import Permanent
 from footplate.store.archive.reader import Archive, ArchiveReader, ArchiveReplaced
 from footplate.store.archive.writer import ArchiveExtent, ArchiveWriter, RowsMissing, archive_folder
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.object_store import Objects
 from footplate.store.row_mapping import Row
 
@@ -148,13 +148,15 @@ class SessionArchiving:
 
 async def _record_archive(connection: Connection, archive: Archive) -> None:
     await connection.execute(
-        SQL["record_archive"],
-        archive.session_id,
-        archive.organisation,
-        archive.object_key,
-        archive.last_seq,
-        archive.entries,
-        archive.index_at,
-        archive.size,
-        archive.sha256,
+        *bind(
+            "record_archive",
+            session_id=archive.session_id,
+            organisation=archive.organisation,
+            object_key=archive.object_key,
+            last_seq=archive.last_seq,
+            entries=archive.entries,
+            index_at=archive.index_at,
+            size=archive.size,
+            sha256=archive.sha256,
+        )
     )

@@ -69,7 +69,8 @@ limit $4
 -- name: record_archive
 -- Once this is committed, readers use the object.
 insert into archives (session_id, organisation, object_key, last_seq, entries, index_at, size, sha256, last_event_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, (select created_at from events where session_id = $1 and seq = $4))
+values (:session_id, :organisation, :object_key, :last_seq, :entries, :index_at, :size, :sha256,
+        (select created_at from events where session_id = :session_id and seq = :last_seq))
 on conflict (session_id) do update
 set object_key = excluded.object_key, last_seq = excluded.last_seq, entries = excluded.entries,
     index_at = excluded.index_at, size = excluded.size, sha256 = excluded.sha256, replaced = archives.object_key,

@@ -3,9 +3,9 @@
 -- name: add_audit
 -- A decision of a person names the call, not its tool.
 insert into audit (id, organisation, kind, session, turn, event, principal, outcome, tool, layer, input_hash, content, content_hash)
-values ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9::text, (
+values (:id, :organisation, :kind, :session, :turn, :event, :principal, :outcome, coalesce(:tool::text, (
     select nullif(concat_ws('/', e.body ->> 'mcp_server_name', e.body ->> 'name'), '') from events e
-    where e.session_id = $4 and e.event_id = $6 and e.ref_seq is null)), $10, $11, $12, $13)
+    where e.session_id = :session and e.event_id = :event and e.ref_seq is null)), :layer, :input_hash, :content, :content_hash)
 
 -- name: audit_unsealed
 -- Organisations with the oldest unsealed entries first, so that one with many entries does not delay the others.

@@ -2,55 +2,58 @@
 
 -- name: insert_batch
 insert into session_groups (id, organisation, kind, name, principal, owner, visible_to, max_running, definition, total, started)
-values ($1, $2, 'batch', $3, $4, $4, $5, $6, $7, $8, $9)
+values (:id, :organisation, 'batch', :name, :principal, :principal, :visible_to, :max_running, :definition, :total, :started)
 
 -- name: environments_of
 select id, archived_at from environments where id = any($1::text[]) and organisation = $2
 
 -- name: insert_jobs
--- The sessions of a batch, in its order, with their heads. Jobs beyond $9 are paused until others have ended. Returns how many
--- were added: fewer than wanted if an environment was archived meanwhile.
+-- The sessions of a batch, in its order, with their heads. Jobs beyond `started` are paused until others have ended.
+-- Returns how many were added: fewer than wanted if an environment was archived meanwhile.
 with job as (
     select j.*, n::integer - 1 as place
-    from unnest($10::text[], $11::text[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
-                $18::text[], $19::text[], $20::integer[])
+    from unnest(:ids::text[], :custom_ids::text[], :agent_numbers::integer[], :environment_ids::text[], :titles::text[],
+                :metadata::text[], :contexts::text[], :project_ids::text[], :workspace_ids::text[], :permissions::text[],
+                :seqs::integer[])
         with ordinality as j (id, custom_id, agent, environment_id, title, metadata, context, project_ids, workspace_id,
                               permissions, seq, n)
 ), agent as (
-    select a.agent::jsonb as agent, n::integer - 1 as number from unnest($8::text[]) with ordinality as a (agent, n)
+    select a.agent::jsonb as agent, n::integer - 1 as number from unnest(:agents::text[]) with ordinality as a (agent, n)
 ), session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done, group_id,
                           group_index, group_name)
-    select j.id, $2, a.agent ->> 'id', (a.agent ->> 'version')::integer, a.agent, e.id, e.config,
+    select j.id, :organisation, a.agent ->> 'id', (a.agent ->> 'version')::integer, a.agent, e.id, e.config,
            coalesce(j.title, j.custom_id), j.metadata::jsonb,
-           j.context::jsonb, $3, $3, $4, array(select jsonb_array_elements_text(j.project_ids::jsonb)), j.workspace_id,
-           j.permissions::jsonb, $5, true, $1, j.place, j.custom_id
+           j.context::jsonb, :principal, :principal, :mode, array(select jsonb_array_elements_text(j.project_ids::jsonb)),
+           j.workspace_id, j.permissions::jsonb, :visible_to, true, :batch_id, j.place, j.custom_id
     from job j join agent a on a.number = j.agent
-    join environments e on e.id = j.environment_id and e.organisation = $2 and e.archived_at is null
+    join environments e on e.id = j.environment_id and e.organisation = :organisation and e.archived_at is null
     returning id, group_index
 ), head as (
     insert into session_heads (session_id, organisation, seq, priority, wake, wake_at, playing, pause_reason)
-    select j.id, $2, j.seq, $6, place < $9, case when place < $9 then now() end, place < $9, case when place >= $9 then $7 end
+    select j.id, :organisation, j.seq, :priority, place < :started, case when place < :started then now() end,
+           place < :started, case when place >= :started then :pause_reason end
     from job j
 ), active as (
-    insert into active_sessions (session_id, organisation) select id, $2 from job
+    insert into active_sessions (session_id, organisation) select id, :organisation from job
 )
 select count(*) from session
 
 -- name: insert_job_events
 insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key, entries)
-select session_id, seq, $1, event_id, type, $2, case when type <> 'user.message' then now() end, body::json,
+select session_id, seq, :organisation, event_id, type, :principal, case when type <> 'user.message' then now() end, body::json,
        nullif(object_key, ''), 0
-from unnest($3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
+from unnest(:session_ids::text[], :seqs::bigint[], :event_ids::text[], :types::text[], :bodies::text[], :object_keys::text[])
     as e (session_id, seq, event_id, type, body, object_key)
 
 -- name: insert_job_steps
 insert into steps (session_id, position, sort_key, organisation, kind, event_id, when_busy, overrides, context, traceparent, name,
                    definition)
-select session_id, seq, seq, $1, kind, event_id, case when definition is null then 'queue' else 'wait' end, overrides::json, '{}',
-       $2, name, definition::json
-from unnest($3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+select session_id, seq, seq, :organisation, kind, event_id, case when definition is null then 'queue' else 'wait' end,
+       overrides::json, '{}', :traceparent, name, definition::json
+from unnest(:session_ids::text[], :seqs::bigint[], :event_ids::text[], :kinds::text[], :overrides::text[], :names::text[],
+            :definitions::text[])
     as e (session_id, seq, event_id, kind, overrides, name, definition)
 
 -- name: batch
@@ -66,20 +69,22 @@ where s.id = $1 and s.organisation = $2 and s.kind = 'batch'
   and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
 
 -- name: jobs
--- $7 is the index, or with $8 the number, after which the page starts. The rows of `turns` are read for the page alone.
+-- `after` is the index, or with `in_order_of_ending` the number, after which the page starts. The rows of `turns` are read
+-- for the page alone.
 select j.*, last.result, coalesce(t.turns, 0) as turns, t.started_at
 from (
     select * from group_members
-    where group_id = $1 and organisation = $2 and ($3::text[] is null or owner = any($3) or visible_to = any($3))
-      and ($4::text[] is null or state = any($4)) and ($5::text is null or group_name = $5)
-      and case when $8 then group_end > $7 else group_index > $7 end
-    order by case when $8 then group_end else group_index end
-    limit $6
+    where group_id = :batch_id and organisation = :organisation
+      and (:audiences::text[] is null or owner = any(:audiences) or visible_to = any(:audiences))
+      and (:states::text[] is null or state = any(:states)) and (:custom_id::text is null or group_name = :custom_id)
+      and case when :in_order_of_ending then group_end > :after else group_index > :after end
+    order by case when :in_order_of_ending then group_end else group_index end
+    limit :limit
 ) j
 left join lateral (select result from turns where session_id = j.session_id order by id desc limit 1) last on true
 left join lateral (
     select count(*) as turns, min(started_at) as started_at from turns where session_id = j.session_id) t on true
-order by case when $8 then j.group_end else j.group_index end
+order by case when :in_order_of_ending then j.group_end else j.group_index end
 
 -- name: jobs_to_retry
 select s.id, s.group_name, s.agent, s.environment_id, s.title, s.metadata, s.context, s.project_ids, s.workspace_id,

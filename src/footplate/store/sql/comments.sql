@@ -2,8 +2,8 @@
 
 -- name: insert_comment
 insert into session_comments (id, organisation, session_id, author, turn_id, tree, path, side, start_line, end_line, code, body)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-returning *, (select name from principals where id = $4) as author_name
+values (:id, :organisation, :session_id, :author, :turn_id, :tree, :path, :side, :start_line, :end_line, :code, :body)
+returning *, (select name from principals where id = :author) as author_name
 
 -- name: count_drafts
 select count(*) from session_comments where session_id = $1 and sent_event_id is null
@@ -14,10 +14,11 @@ where c.session_id = $1 and c.organisation = $2 and c.id = $3
 
 -- name: comments
 select c.*, p.name as author_name from session_comments c left join principals p on p.id = c.author
-where c.session_id = $1 and c.organisation = $2
-  and ($3::timestamptz is null or (c.created_at, c.id) > ($3, $4::text)) and ($5::boolean is null or (c.sent_event_id is not null) = $5)
+where c.session_id = :session_id and c.organisation = :organisation
+  and (:after_time::timestamptz is null or (c.created_at, c.id) > (:after_time, :after_id::text))
+  and (:is_sent::boolean is null or (c.sent_event_id is not null) = :is_sent)
 order by c.created_at, c.id
-limit $6
+limit :limit
 
 -- name: lock_comments
 -- In a fixed order, so that two callers cannot deadlock. Without a list ($4), the drafts of an author ($3).

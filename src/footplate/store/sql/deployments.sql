@@ -3,7 +3,9 @@
 -- name: insert_deployment
 insert into deployments (id, organisation, name, description, agent_id, agent_version, environment_id, definition, metadata,
                          expression, timezone, overlap_policy, catch_up_seconds, principal, owner, visible_to, applied_revision)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, case when $10::text is null then 1 else 0 end)
+values (:id, :organisation, :name, :description, :agent_id, :agent_version, :environment_id, :definition, :metadata,
+        :expression, :timezone, :overlap_policy, :catch_up_seconds, :principal, :principal, :visible_to,
+        case when :expression::text is null then 1 else 0 end)
 returning *
 
 -- name: count_schedules
@@ -27,12 +29,14 @@ where d.id = $1 and d.organisation = $2
 for update of d
 
 -- name: update_deployment
--- The deployment runs in the name of the member who changes it ($13). A buffered run of the old definition is dropped.
+-- The deployment runs in the name of the member who changes it (`principal`). A buffered run of the old definition is dropped.
 update deployments
-set name = $2, description = $3, agent_id = $4, agent_version = $5, environment_id = $6, definition = $7, metadata = $8,
-    expression = $9, timezone = $10, overlap_policy = $11, catch_up_seconds = $12, principal = $13, visible_to = $14,
+set name = :name, description = :description, agent_id = :agent_id, agent_version = :agent_version,
+    environment_id = :environment_id, definition = :definition, metadata = :metadata, expression = :expression,
+    timezone = :timezone, overlap_policy = :overlap_policy, catch_up_seconds = :catch_up_seconds, principal = :principal,
+    visible_to = :visible_to,
     buffered_at = null, revision = revision + 1, updated_at = now()
-where id = $1
+where id = :id
 returning *
 
 -- name: pause_deployment
@@ -52,7 +56,7 @@ where id = $1 returning *
 -- Returns no row if the time of the schedule already has a run.
 insert into deployment_runs (id, deployment_id, organisation, agent_id, agent_version, scheduled_at, principal, session_id, error,
                              skipped)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+values (:id, :deployment_id, :organisation, :agent_id, :agent_version, :scheduled_at, :principal, :session_id, :error, :skipped)
 on conflict (deployment_id, scheduled_at) where scheduled_at is not null do nothing
 returning *
 

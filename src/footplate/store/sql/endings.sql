@@ -19,22 +19,23 @@ with cancelled as (
 select event_id from cancelled order by sort_key
 
 -- name: mark_ended
--- A person who ends the session ($4) knows of a failed turn and of merge conflicts.
--- The epoch is raised if the session had an open turn ($6), so a worker that still has it is refused.
+-- A person who ends the session (`ended_by`) knows of a failed turn and of merge conflicts.
+-- The epoch is raised if the session had an open turn (`has_open_turn`), so a worker that still has it is refused.
 with asks as (
-    update approvals set closed_at = now() where session_id = $1 and closed_at is null
+    update approvals set closed_at = now() where session_id = :session_id and closed_at is null
 ), head as (
     update session_heads
     set status = 'terminated', turn_id = null, holder = null, wake = false, wake_at = null, waits_for = null, deferred = null,
-        end_request = null, next_steps = 0, epoch = epoch + case when $6 then 1 else 0 end,
-        problem = case when $4::text is null then problem end
-    where session_id = $1
+        end_request = null, next_steps = 0, epoch = epoch + case when :has_open_turn then 1 else 0 end,
+        problem = case when :ended_by::text is null then problem end
+    where session_id = :session_id
 ), conflicts as (
-    update merge_conflicts set dismissed_at = now() where session_id = $1 and $4::text is not null and dismissed_at is null
+    update merge_conflicts set dismissed_at = now()
+    where session_id = :session_id and :ended_by::text is not null and dismissed_at is null
 )
-update sessions set ended_at = now(), end_outcome = $2, end_reason = $3, ended_by = $4, updated_at = now(),
-    has_failed = $2 in ('failed', 'expired')
-where id = $1 and organisation = $5
+update sessions set ended_at = now(), end_outcome = :outcome, end_reason = :reason, ended_by = :ended_by, updated_at = now(),
+    has_failed = :outcome in ('failed', 'expired')
+where id = :session_id and organisation = :organisation
 
 -- name: finished_work
 -- How the last turn of a session and its step ended, if nothing else can run: no step is pending, or this step has paused the

@@ -28,7 +28,9 @@ returning file_id
 
 -- name: insert_file
 insert into files (id, organisation, filename, mime_type, size_bytes, expires_at, owner, visible_to)
-values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int), $7, $8) returning *
+values (:id, :organisation, :filename, :mime_type, :size_bytes, now() + make_interval(secs => :expires_in::int), :owner,
+        :visible_to)
+returning *
 
 -- name: delete_file
 with gone as (
@@ -81,14 +83,16 @@ insert into file_removals (file_id, organisation, due) select id, organisation, 
 -- changes nothing.
 with taken as (
     delete from file_removals
-    where file_id = any($3::text[]) and organisation = $2 and due > now() + interval '1 minute'
+    where file_id = any(:ids::text[]) and organisation = :organisation and due > now() + interval '1 minute'
     returning file_id
 )
 insert into files (id, organisation, filename, mime_type, size_bytes, sha256, session_id, output_state, owner, visible_to)
-select f.id, $2, f.filename, f.mime_type, f.size_bytes, f.sha256, s.id, 'staged', coalesce(s.owner, s.principal), 'owner'
-from unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[]) as f (id, filename, mime_type, size_bytes, sha256)
+select f.id, :organisation, f.filename, f.mime_type, f.size_bytes, f.sha256, s.id, 'staged', coalesce(s.owner, s.principal),
+       'owner'
+from unnest(:ids::text[], :filenames::text[], :mime_types::text[], :sizes::bigint[], :hashes::text[])
+    as f (id, filename, mime_type, size_bytes, sha256)
 join taken on taken.file_id = f.id
-join sessions s on s.id = $1
+join sessions s on s.id = :session_id
 
 -- name: count_outputs
 select count(*) from files where session_id = $1 and id = any($2::text[])

@@ -32,33 +32,35 @@ select coalesce(max(idx) + 1, 0) from entries where session_id = $1 and created_
 select body, object_key from events where session_id = $1 and seq = $2
 
 -- name: insert_fork
--- Uses the parent session's environment, unless another one is given ($6).
+-- Uses the parent session's environment, unless another one is given (`environment_id`).
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, owner, fork, mode, project_ids, workspace_id, bases, resources, permissions,
                           visible_to, ends_when_done)
-    select $1, $2, $3, $4, $5, coalesce(e.id, p.environment_id), coalesce(e.config, p.environment), $7, $8, p.context, $9, $9, $10,
-           p.mode, p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions, p.visible_to, $17
-    from sessions p left join environments e on e.id = $6 and e.organisation = $2 and e.archived_at is null
-    where p.id = $11 and ($6::text is null or e.id is not null)
+    select :id, :organisation, :agent_id, :agent_version, :agent, coalesce(e.id, p.environment_id),
+           coalesce(e.config, p.environment), :title, :metadata, p.context, :principal, :principal, :fork, p.mode,
+           p.project_ids, p.workspace_id, p.bases, p.resources, p.permissions, p.visible_to, :ends_when_done
+    from sessions p
+    left join environments e on e.id = :environment_id and e.organisation = :organisation and e.archived_at is null
+    where p.id = :parent_id and (:environment_id::text is null or e.id is not null)
     returning *
 ), head as (
     insert into session_heads (session_id, organisation, seq, entries, inherited_seq, inherited_entries)
-    select id, organisation, $12, $13, $12, $13 from session
+    select id, organisation, :seq, :entries, :seq, :entries from session
     returning *
 ), begins as (
     -- The parent's inherited history is the fork's too, with the deliveries that existed when the parent was created.
     insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)
     select session.id, session.organisation, b.*,
-           coalesce((select departures from stretches where session_id = $11 and owner = b.owner),
+           coalesce((select departures from stretches where session_id = :parent_id and owner = b.owner),
                     (select max(number) from departures where session_id = b.owner), 0), false
-    from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b (owner, last_seq, entries)
+    from session, unnest(:owners::text[], :last_seqs::bigint[], :entry_counts::integer[]) as b (owner, last_seq, entries)
     union all
     -- Several of them may refer to the same ancestor. The fork needs the longest part.
     select session.id, session.organisation, s.owner, s.last_seq, s.entries, s.departures, true
     from session, (
         select distinct on (owner) owner, last_seq, entries, departures from stretches
-        where session_id = any($14::text[]) and files_only
+        where session_id = any(:owners::text[]) and files_only
         order by owner, last_seq desc
     ) s
 )

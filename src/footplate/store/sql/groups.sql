@@ -79,47 +79,48 @@ where (g.id = $2 or g.parent_session_id = $1) and not exists (select from sessio
 -- name: insert_group
 insert into session_groups (id, organisation, kind, principal, parent_session_id, parent_turn_id, root_session_id, started_by, depth,
                             max_running, definition, total, started)
-values ($1, $2, 'children', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+values (:id, :organisation, 'children', :principal, :parent_session_id, :parent_turn_id, :root_session_id, :started_by,
+        :depth, :max_running, :definition, :total, :started)
 
 -- name: insert_children
--- Each child has the environment, mode, rules, priority and files of its parent ($1), and the context of its turn ($10), but
--- nothing of its log. The first $8 play. A child with an agent of its own ($5) also has its own rules ($11).
+-- Each child has the environment, mode, rules, priority and files of its parent, and the context of the parent's turn, but
+-- nothing of its log. The first `started` play. A child with an agent of its own also has its own rules.
 with parent as (
-    select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = $1
+    select s.*, h.seq, h.priority from sessions s join session_heads h on h.session_id = s.id where s.id = :parent_id
 ), children as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata, context,
                           principal, owner, mode, project_ids, workspace_id, bases, resources, permissions, visible_to,
                           ends_when_done, group_id, group_index, group_name)
     select m.id, p.organisation, coalesce(m.agent ->> 'id', p.agent_id), coalesce((m.agent ->> 'version')::integer, p.agent_version),
-           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', $10, $3,
+           coalesce(m.agent::jsonb, p.agent), p.environment_id, p.environment, m.title, '{}', :context, :principal,
            coalesce(p.owner, p.principal), p.mode, p.project_ids, p.workspace_id, p.bases, p.resources,
-           coalesce(m.permissions::jsonb, p.permissions), p.visible_to, true, $2, (m.number - 1)::integer, m.name
+           coalesce(m.permissions::jsonb, p.permissions), p.visible_to, true, :group_id, (m.number - 1)::integer, m.name
     from parent p, (
         select id, agent::json as agent, title, name, permissions, number
-        from unnest($4::text[], $5::text[], $6::text[], $7::text[], $11::text[])
+        from unnest(:ids::text[], :agents::text[], :titles::text[], :names::text[], :permissions::text[])
             with ordinality as m (id, agent, title, name, permissions, number)
     ) m
     returning id, organisation, group_index
 ), heads as (
     insert into session_heads (session_id, organisation, playing, pause_reason, priority)
-    select c.id, c.organisation, c.group_index < $8, case when c.group_index >= $8 then 'group' end, p.priority
+    select c.id, c.organisation, c.group_index < :started, case when c.group_index >= :started then 'group' end, p.priority
     from children c, parent p
 ), packs as (
     -- The packs of the parent, and of everything that it started from.
     insert into stretches (session_id, organisation, owner, last_seq, entries, departures, files_only)
     select c.id, c.organisation, o.owner, o.last_seq, 0, 0, true
     from children c, (
-        select $1 as owner, greatest(seq, 1) as last_seq from parent
-        union all select owner, last_seq from stretches where session_id = $1
+        select :parent_id as owner, greatest(seq, 1) as last_seq from parent
+        union all select owner, last_seq from stretches where session_id = :parent_id
     ) o
 )
 insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out, commits, bundles)
 select c.id, f.tree, 1, c.organisation, '', false, f.number, f.files, f.apart, f.base, f.left_out, f.commits, f.bundles
-from children c, unnest($9::text[]) as t (tree)
+from children c, unnest(:trees::text[]) as t (tree)
 cross join lateral (
     select f.* from (
-        select $1 as owner, 9223372036854775807 as last_seq
-        union all select owner, last_seq from stretches where session_id = $1 and not files_only
+        select :parent_id as owner, 9223372036854775807 as last_seq
+        union all select owner, last_seq from stretches where session_id = :parent_id and not files_only
     ) o cross join lateral (
         select * from snapshots where session_id = o.owner and tree = t.tree and seq <= o.last_seq order by seq desc limit 1
     ) f

@@ -97,7 +97,7 @@ from principals p where p.id = $1 and p.organisation = $2 and p.kind = 'team' an
 
 -- name: insert_key
 insert into api_keys (id, organisation, principal, name, secret_hash, roles, expires_at, created_by, project_ids)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+values (:id, :organisation, :principal, :name, :secret_hash, :roles, :expires_at, :created_by, :project_ids)
 
 -- name: api_key
 select k.*, p.name as member_name from api_keys k join principals p on p.id = k.principal

@@ -13,15 +13,18 @@ limit 1
 insert into imports (organisation, digest, session_id) values ($1, $2, $3)
 
 -- name: import_rows
--- Inserts a batch of a transcript's lines: entries from index $3 on, events after position $7.
+-- Inserts a batch of a transcript's lines: entries from `index` on, events after the position `seq`.
 with new_entries as (
     insert into entries (session_id, idx, organisation, turn_id, kind, body, object_key)
-    select $1, $3 + n::integer - 1, $2, 'imported', kind, body::json, nullif(object_key, '')
-    from unnest($4::text[], $5::text[], $6::text[]) with ordinality as b (kind, body, object_key, n)
+    select :session_id, :index + n::integer - 1, :organisation, 'imported', kind, body::json, nullif(object_key, '')
+    from unnest(:entry_kinds::text[], :entry_bodies::text[], :entry_object_keys::text[])
+        with ordinality as b (kind, body, object_key, n)
 )
 insert into events (session_id, seq, organisation, principal, event_id, type, body, object_key, processed_at, entries)
-select $1, $7 + n, $2, $8, event_id, type, body::json, nullif(object_key, ''), coalesce(moment, now()), entries
-from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::integer[]) with ordinality
+select :session_id, :seq + n, :organisation, :principal, event_id, type, body::json, nullif(object_key, ''),
+       coalesce(moment, now()), entries
+from unnest(:event_ids::text[], :event_types::text[], :event_bodies::text[], :event_object_keys::text[],
+            :times::timestamptz[], :entry_counts::integer[]) with ordinality
     as b (event_id, type, body, object_key, moment, entries, n)
 
 -- name: import_head

@@ -1,23 +1,24 @@
 -- The inbox: what waits for a person. `store/log/inbox.py` combines the first three.
 
 -- name: inbox_page
--- A page of the items that the viewer can see ($2 and $3: see `visible_sessions`), the oldest first. An assignment counts while the
--- member is not disabled and can see the session: nobody else would see an item that its assignee cannot see.
+-- A page of the items that the viewer can see (`audiences` and `project_ids`: see `visible_sessions`), the oldest first.
+-- An assignment counts while the member is not disabled and can see the session: nobody else would see an item that its
+-- assignee cannot see.
 with page as (
     select i.*, p.id as assignee_id, p.name as assignee_name, st.snoozed_until
     from open_inbox_items i
     join sessions s on s.id = i.session_id
     left join inbox_states st on st.session_id = i.session_id and st.item_id = i.id
     left join principals p on p.id = st.assignee and p.disabled_at is null and can_see_session(p, s.visible_to, coalesce(s.owner, s.principal))
-    where i.organisation = $1 and s.archived_at is null
-      and ($2::text[] is null or coalesce(s.owner, s.principal) = any($2) or s.visible_to = any($2))
-      and ($3::text[] is null or s.project_ids <> '{}' and s.project_ids <@ $3)
-      and ($5 = 'all' or (coalesce(st.snoozed_until, now()) > now()) = ($5 = 'snoozed'))
-      and ($5 = 'all' or p.id = $4 or ($5 <> 'mine' and p.id is null))
-      and ($6::text is null or i.kind = $6) and ($7::text is null or $7 = any(s.project_ids))
-      and ($8::timestamptz is null or (i.created_at, i.id) > ($8, $9::text))
+    where i.organisation = :organisation and s.archived_at is null
+      and (:audiences::text[] is null or coalesce(s.owner, s.principal) = any(:audiences) or s.visible_to = any(:audiences))
+      and (:project_ids::text[] is null or s.project_ids <> '{}' and s.project_ids <@ :project_ids)
+      and (:view = 'all' or (coalesce(st.snoozed_until, now()) > now()) = (:view = 'snoozed'))
+      and (:view = 'all' or p.id = :principal or (:view <> 'mine' and p.id is null))
+      and (:kind::text is null or i.kind = :kind) and (:project_id::text is null or :project_id = any(s.project_ids))
+      and (:after_time::timestamptz is null or (i.created_at, i.id) > (:after_time, :after_id::text))
     order by i.created_at, i.id
-    limit $10
+    limit :limit
 )
 
 -- name: inbox_item
@@ -70,12 +71,12 @@ from (
 select session_id from session_heads where session_id = $1 and organisation = $2 for key share
 
 -- name: set_inbox_state
--- Sets the assignee if $7, and the end of the snooze if $8. A concurrent change of the other one stays.
+-- Changes the assignee or the end of the snooze. A concurrent change of the other one stays.
 insert into inbox_states as st (session_id, item_id, organisation, assignee, snoozed_until, updated_by)
-values ($1, $2, $3, $4, $5, $6)
+values (:session_id, :item_id, :organisation, :assignee, :snoozed_until, :updated_by)
 on conflict (session_id, item_id) do update
-set assignee = case when $7 then excluded.assignee else st.assignee end,
-    snoozed_until = case when $8 then excluded.snoozed_until else st.snoozed_until end,
+set assignee = case when :changes_assignee then excluded.assignee else st.assignee end,
+    snoozed_until = case when :changes_snooze then excluded.snoozed_until else st.snoozed_until end,
     updated_by = excluded.updated_by, updated_at = now()
 
 -- name: find_problem
@@ -96,7 +97,7 @@ select session_id from head union all select session_id from conflict
 -- name: record_merge_conflict
 -- A repeated merge into the same branch updates the item. One that was dismissed, or is from before the last turn, becomes a new one.
 insert into merge_conflicts as c (id, organisation, session_id, project_id, branch, message, files)
-select $1, organisation, session_id, $3, $4, $5, $6 from session_heads where session_id = $2
+select :id, organisation, session_id, :project_id, :branch, :message, :files from session_heads where session_id = :session_id
 on conflict (session_id, project_id, branch) do update
 set (id, created_at, dismissed_at) = (
         select case when is_over then excluded.id else c.id end, case when is_over then now() else c.created_at end, null::timestamptz

@@ -9,8 +9,9 @@ insert into notification_settings (principal, organisation, is_enabled) values (
 on conflict (principal) do update set updated_at = now() returning *
 
 -- name: save_notification_settings
-update notification_settings set is_enabled = $3, quiet_start = $4, quiet_end = $5, timezone = $6
-where principal = $1 and organisation = $2
+update notification_settings
+set is_enabled = :is_enabled, quiet_start = :quiet_start, quiet_end = :quiet_end, timezone = :timezone
+where principal = :principal and organisation = :organisation
 
 -- name: resume_postponed_pushes
 -- After a change of the quiet hours, what was postponed is due. The sender postpones it again if it has to.
@@ -41,7 +42,7 @@ returning id
 
 -- name: save_push_subscription
 insert into push_subscriptions as s (endpoint_id, p256dh, auth, user_agent, api_key, browser_session)
-values ($1, $2, $3, $4, $5, $6)
+values (:endpoint_id, :p256dh, :auth, :user_agent, :api_key, :browser_session)
 on conflict (endpoint_id) do update
 set p256dh = excluded.p256dh, auth = excluded.auth, user_agent = excluded.user_agent, api_key = excluded.api_key,
     browser_session = excluded.browser_session
@@ -67,20 +68,21 @@ left join notification_settings n on n.principal = e.principal and n.organisatio
 where e.id = $1 and e.organisation = $2 and e.format = 'push'
 
 -- name: create_item_deliveries
--- A delivery for each item that the member ($3: see `visible_sessions`) can see and that needs the member, if it came after the
--- subscription and is not older than $4. An item that was assigned counts from the assignment.
+-- A delivery for each item that the member (`audiences`: see `visible_sessions`) can see and that needs the member, if it
+-- came after the subscription and is not older than `max_age`. An item that was assigned counts from the assignment.
 insert into webhook_deliveries (id, endpoint_id, organisation, session_id, type, payload, item_id, retry_until)
-select 'whdl_' || replace(gen_random_uuid()::text, '-', ''), e.id, e.organisation, i.session_id, $5,
-       json_build_object('item_id', i.id), i.id, now() + $6::interval
+select 'whdl_' || replace(gen_random_uuid()::text, '-', ''), e.id, e.organisation, i.session_id, :type,
+       json_build_object('item_id', i.id), i.id, now() + :retry_period::interval
 from webhook_endpoints e
 join open_inbox_items i on i.organisation = e.organisation
 join sessions s on s.id = i.session_id
 left join inbox_states st on st.session_id = i.session_id and st.item_id = i.id
 left join principals p on p.id = st.assignee and p.disabled_at is null and can_see_session(p, s.visible_to, coalesce(s.owner, s.principal))
-where e.id = $1 and e.organisation = $2 and s.archived_at is null
-  and ($3::text[] is null or coalesce(s.owner, s.principal) = any($3) or s.visible_to = any($3))
+where e.id = :endpoint_id and e.organisation = :organisation and s.archived_at is null
+  and (:audiences::text[] is null or coalesce(s.owner, s.principal) = any(:audiences) or s.visible_to = any(:audiences))
   and coalesce(st.snoozed_until, now()) <= now() and (p.id is null or p.id = e.principal)
-  and greatest(i.created_at, case when p.id = e.principal then st.updated_at end) > greatest(e.created_at, now() - $4::interval)
+  and greatest(i.created_at, case when p.id = e.principal then st.updated_at end)
+      > greatest(e.created_at, now() - :max_age::interval)
 order by i.created_at
 limit 1000
 on conflict do nothing

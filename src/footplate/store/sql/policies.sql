@@ -4,14 +4,16 @@
 select * from policies where organisation = $1
 
 -- name: set_policy
--- Null parameters leave their column unchanged. If the fifth parameter is true, a row is written only if the stored one was
--- written at the time of the sixth; null: if there is none.
+-- Null parameters leave their column unchanged. With `is_conditional`, a row is written only if the stored one was written at
+-- `expected_time`; null: if there is none.
 insert into policies (organisation, permissions, approvals, principal)
-select $1, coalesce($2::jsonb, '{}'), coalesce($3::jsonb, '{}'), $4
-where not $5::boolean or $6::timestamptz is null or exists (select from policies where organisation = $1)
+select :organisation, coalesce(:permissions::jsonb, '{}'), coalesce(:approvals::jsonb, '{}'), :principal
+where not :is_conditional::boolean or :expected_time::timestamptz is null
+    or exists (select from policies where organisation = :organisation)
 on conflict (organisation) do update
-set permissions = coalesce($2::jsonb, policies.permissions), approvals = coalesce($3::jsonb, policies.approvals), principal = $4, updated_at = now()
-where not $5::boolean or policies.updated_at is not distinct from $6::timestamptz
+set permissions = coalesce(:permissions::jsonb, policies.permissions),
+    approvals = coalesce(:approvals::jsonb, policies.approvals), principal = :principal, updated_at = now()
+where not :is_conditional::boolean or policies.updated_at is not distinct from :expected_time::timestamptz
 returning *
 
 -- name: rules
@@ -30,19 +32,21 @@ select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type
 from audit a
 left join sessions o on o.id = a.session
 left join events e on e.session_id = o.id and e.event_id = a.event and e.ref_seq is null
-where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'ask', 'deny')
-  and ($2::text is null or a.session = $2)
-  and ($3::text is null or exists (select 1 from sessions s where s.id = a.session and $3 = any(s.project_ids)))
-  and ($4::timestamptz is null or a.created_at >= $4)
-  and ($5::timestamptz is null or a.created_at <= $5)
-  and ($6::timestamptz is null or (a.created_at, a.id) < ($6, $7::text))
-  and ($9::text[] is null or coalesce((
-      select coalesce(s.owner, s.principal) = any($9) or s.visible_to = any($9) from sessions s where s.id = a.session),
+where a.organisation = :organisation and a.kind = 'decision' and a.outcome in ('allow', 'ask', 'deny')
+  and (:session_id::text is null or a.session = :session_id)
+  and (:project_id::text is null or exists (
+      select 1 from sessions s where s.id = a.session and :project_id = any(s.project_ids)))
+  and (:since::timestamptz is null or a.created_at >= :since)
+  and (:until::timestamptz is null or a.created_at <= :until)
+  and (:after_time::timestamptz is null or (a.created_at, a.id) < (:after_time, :after_id::text))
+  and (:audiences::text[] is null or coalesce((
+      select coalesce(s.owner, s.principal) = any(:audiences) or s.visible_to = any(:audiences)
+      from sessions s where s.id = a.session),
       not exists (select from hidden_deletions d where d.session_id = a.session)))
-  and ($10::text[] is null or exists (
-      select from sessions s where s.id = a.session and s.project_ids <> '{}' and s.project_ids <@ $10))
+  and (:project_ids::text[] is null or exists (
+      select from sessions s where s.id = a.session and s.project_ids <> '{}' and s.project_ids <@ :project_ids))
 order by a.created_at desc, a.id desc
-limit $8
+limit :limit
 
 -- name: rules_of_sessions
 -- The same as `rules` for many sessions, with their agents.

@@ -2,7 +2,9 @@
 
 -- name: insert_project
 insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions, place, setup, cached_directories)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning *
+values (:id, :organisation, :name, :path, :url, :branch, :trust, :metadata, :permissions, :place, :setup,
+        :cached_directories)
+returning *
 
 -- name: lock_place
 -- Serialises the creation of projects at a location and changes to its rules.
@@ -21,8 +23,10 @@ select * from projects where id = $1 and organisation = $2
 select * from projects where id = $1 and organisation = $2 for update
 
 -- name: update_project
-update projects set name = $2, branch = $3, trust = $4, metadata = $5, setup = $6, cached_directories = $7, updated_at = now()
-where id = $1 returning *
+update projects
+set name = :name, branch = :branch, trust = :trust, metadata = :metadata, setup = :setup,
+    cached_directories = :cached_directories, updated_at = now()
+where id = :id returning *
 
 -- name: archive_project
 update projects set archived_at = coalesce(archived_at, now()), updated_at = now()

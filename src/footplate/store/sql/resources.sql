@@ -44,7 +44,7 @@ where id = $1 and organisation = $2 returning *
 
 -- name: insert_environment
 insert into environments (id, organisation, name, description, config, metadata)
-values ($1, $2, $3, $4, $5, $6) returning *
+values (:id, :organisation, :name, :description, :config, :metadata) returning *
 
 -- name: environment
 select * from environments where id = $1 and organisation = $2
@@ -64,13 +64,15 @@ where id = $1 and organisation = $2 returning *
 delete from environments where id = $1 and organisation = $2 returning id
 
 -- name: insert_session
--- Returns no row if the organisation has no such environment, or has archived it. $18 overrides fields of its configuration.
+-- Returns no row if the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, owner, mode, project_ids, workspace_id, permissions, visible_to, ends_when_done,
                           deployment_id)
-    select $1, $2, $3, $4, $5, e.id, e.config || $18, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17
-    from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
+    select :id, :organisation, :agent_id, :agent_version, :agent, e.id, e.config || :environment_overrides, :title,
+           :metadata, :context, :principal, :principal, :mode, :project_ids, :workspace_id, :permissions, :visible_to,
+           :ends_when_done, :deployment_id
+    from environments e where e.id = :environment_id and e.organisation = :organisation and e.archived_at is null
     returning *
 ), head as (
     insert into session_heads (session_id, organisation) select id, organisation from session returning *
@@ -146,9 +148,9 @@ group by 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 -- name: update_session
 update sessions
-set title = $2, metadata = $3, agent = $4, permissions = $5, owner = coalesce($6, owner),
-    visible_to = coalesce($7, visible_to), updated_at = now()
-where id = $1
+set title = :title, metadata = :metadata, agent = :agent, permissions = :permissions, owner = coalesce(:owner, owner),
+    visible_to = coalesce(:visible_to, visible_to), updated_at = now()
+where id = :id
 
 -- name: archive_session
 -- Pending approvals of the session are closed, because it accepts no more decisions. The feed reports the first archiving.
@@ -225,5 +227,5 @@ delete from answers where id = $1
 
 -- name: insert_answer
 insert into answers (organisation, fingerprint, body_hash, served, status, body, session_id)
-values ($1, $2, $3, 1::bigint << $4, $5, $6, $7)
+values (:organisation, :fingerprint, :body_hash, 1::bigint << :attempt, :status, :body, :session_id)
 returning id

@@ -10,7 +10,9 @@ select * from session_templates where id = $1 and organisation = $2 for update
 select count(*) from session_templates where organisation = $1 and archived_at is null
 
 -- name: insert_session_template
-insert into session_templates (id, organisation, name, description, session, principal) values ($1, $2, $3, $4, $5, $6) returning *
+insert into session_templates (id, organisation, name, description, session, principal)
+values (:id, :organisation, :name, :description, :session, :principal)
+returning *
 
 -- name: update_session_template
 update session_templates set name = $2, description = $3, session = $4, updated_at = now() where id = $1 returning *

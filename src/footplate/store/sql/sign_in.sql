@@ -18,7 +18,8 @@ select * from found
 
 -- name: insert_browser_session
 insert into browser_sessions (id, organisation, principal, secret_hash, method, api_key, key_hash, user_agent, address, expires_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + $10::interval)
+values (:id, :organisation, :principal, :secret_hash, :method, :api_key, :key_hash, :user_agent, :address,
+        now() + :lifetime::interval)
 
 -- name: remove_old_browser_sessions
 delete from browser_sessions where expires_at < now() - interval '30 days'
@@ -110,7 +111,8 @@ where i.organisation = $1 and i.issuer = $2 and i.subject = $3
 for no key update of p
 
 -- name: save_identity
-insert into external_identities (issuer, subject, organisation, principal, email, is_first_admin) values ($1, $2, $3, $4, $5, $6)
+insert into external_identities (issuer, subject, organisation, principal, email, is_first_admin)
+values (:issuer, :subject, :organisation, :principal, :email, :is_first_admin)
 on conflict (organisation, issuer, subject) do update
 set email = excluded.email, is_first_admin = excluded.is_first_admin, signed_in_at = now()
 
@@ -135,8 +137,8 @@ with removed as (
     delete from device_authorizations where expires_at < now() - interval '1 hour'
 )
 insert into device_authorizations (device_hash, user_code_hash, client_name, address, expires_at)
-select $1, $2, $3, $4, now() + $5::interval
-where (select count(*) from device_authorizations where status = 'pending' and expires_at > now()) < $6
+select :device_hash, :user_code_hash, :client_name, :address, now() + :lifetime::interval
+where (select count(*) from device_authorizations where status = 'pending' and expires_at > now()) < :max_pending
 on conflict do nothing
 returning device_hash
 
@@ -152,8 +154,9 @@ where s.secret_hash = $1 and s.ended_at is null
 
 -- name: decide_device_authorization
 update device_authorizations
-set status = $2, organisation = $3, principal = $4, roles = $5, project_ids = $6, api_key = $7, key_hash = $8
-where user_code_hash = $1 and status = 'pending' and expires_at > now()
+set status = :status, organisation = :organisation, principal = :principal, roles = :roles, project_ids = :project_ids,
+    api_key = :api_key, key_hash = :key_hash
+where user_code_hash = :user_code_hash and status = 'pending' and expires_at > now()
 returning client_name, address, created_at, expires_at, status
 
 -- name: poll_device_authorization

@@ -3,11 +3,12 @@
 
 -- name: insert_step
 with active as (
-    insert into active_sessions (session_id, organisation) values ($1, $3) on conflict do nothing
+    insert into active_sessions (session_id, organisation) values (:session_id, :organisation) on conflict do nothing
 )
 insert into steps (session_id, position, sort_key, organisation, kind, event_id, when_busy, overrides, context, traceparent, name,
                    definition)
-values ($1, $2, $2, $3, $4, $5, 'wait', $6, '{}', $7, $8, $9)
+values (:session_id, :position, :position, :organisation, :kind, :event_id, 'wait', :overrides, '{}', :traceparent, :name,
+        :definition)
 
 -- name: pending_steps
 -- The position and id of each pending step, in the order in which they will run.
@@ -100,10 +101,10 @@ select s.session_id, s.position, s.sort_key, s.event_id, s.kind, s.state, s.name
        s.turn_id, s.created_at, s.error_message, t.status as turn_status, t.result, t.started_at, t.ended_at
 from steps s
 left join turns t on t.session_id = s.session_id and t.id = s.turn_id
-where s.session_id = $1 and s.organisation = $2 and ($3::text[] is null or s.state = any($3))
-  and ($4::bigint is null or s.sort_key > $4) and ($6::text[] is null or s.event_id = any($6))
+where s.session_id = :session_id and s.organisation = :organisation and (:states::text[] is null or s.state = any(:states))
+  and (:after::bigint is null or s.sort_key > :after) and (:event_ids::text[] is null or s.event_id = any(:event_ids))
 order by s.sort_key
-limit $5
+limit :limit
 
 -- name: step_results
 -- The last ended step of each name, with its result. Steps that were removed or interrupted do not count.

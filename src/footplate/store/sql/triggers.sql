@@ -3,7 +3,8 @@
 -- name: insert_trigger
 insert into triggers (id, organisation, name, description, session_id, environment_id, title, definition, metadata, condition,
                       max_per_minute, visible_to, paused, principal, roles, owner, secret)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $14, $16)
+values (:id, :organisation, :name, :description, :session_id, :environment_id, :title, :definition, :metadata, :condition,
+        :max_per_minute, :visible_to, :paused, :principal, :roles, :principal, :secret)
 returning *
 
 -- name: count_triggers
@@ -38,9 +39,10 @@ where t.id = $1 and t.archived_at is null
 -- name: update_trigger
 -- The member who changes what a trigger does is also the one in whose name it acts.
 update triggers
-set name = $2, description = $3, session_id = $4, environment_id = $5, title = $6, definition = $7, metadata = $8, condition = $9,
-    max_per_minute = $10, visible_to = $11, paused = $12, principal = $13, roles = $14, updated_at = now()
-where id = $1
+set name = :name, description = :description, session_id = :session_id, environment_id = :environment_id, title = :title,
+    definition = :definition, metadata = :metadata, condition = :condition, max_per_minute = :max_per_minute,
+    visible_to = :visible_to, paused = :paused, principal = :principal, roles = :roles, updated_at = now()
+where id = :id
 returning *
 
 -- name: archive_trigger
@@ -66,7 +68,7 @@ from trigger_deliveries where trigger_id = $1 and attempted_at > now() - interva
 -- name: record_trigger_delivery
 -- A delivery that failed may be sent again. Its row then has the result of the last attempt.
 insert into trigger_deliveries (id, trigger_id, organisation, delivery_id, body_hash, outcome, session_id, error)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+values (:id, :trigger_id, :organisation, :delivery_id, :body_hash, :outcome, :session_id, :error)
 on conflict (trigger_id, delivery_id) do update
 set body_hash = excluded.body_hash, outcome = excluded.outcome, session_id = excluded.session_id, error = excluded.error,
     attempts = trigger_deliveries.attempts + 1, attempted_at = now()

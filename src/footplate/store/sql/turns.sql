@@ -108,36 +108,40 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
   and s.project_ids = '{}'
 
 -- name: begin_turn
--- Starts a turn in one statement: consumes the message (its second position) or records the start of another step ($14), sets
--- the session to running and inserts the turn.
--- Returns no row if another worker has claimed the session, or if it has changed since position $12, which the claim read
--- (null for a caller that holds the head's lock).
+-- Starts a turn in one statement: consumes the message (its second position) or records the start of another step
+-- (`step_event_id`), sets the session to running and inserts the turn.
+-- Returns no row if another worker has claimed the session, or if it has changed since position `expected_seq`, which the
+-- claim read (null for a caller that holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $13, wake = false, wake_at = null, waits_for = null,
-        deferred = null, needs_backend = null, holder = $11, next_steps = greatest(next_steps - 1, 0),
+    set seq = seq + 2, status = 'running', turn_id = :turn_id, taken_position = :sort_key, wake = false, wake_at = null,
+        waits_for = null, deferred = null, needs_backend = null, holder = :holder, next_steps = greatest(next_steps - 1, 0),
         problem = null, problem_turn = null, problem_at = null
-    where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
+    where session_id = :session_id and epoch = :epoch and (:expected_seq::bigint is null or seq = :expected_seq)
     returning seq, entries
 ), active as (
-    insert into active_sessions (session_id, organisation) select $1, $2 from head on conflict do nothing
+    insert into active_sessions (session_id, organisation) select :session_id, :organisation from head on conflict do nothing
 ), step as (
-    update steps set state = 'running', turn_id = $4, attempts = attempts + 1, not_before = null
-    from head where session_id = $1 and position = $5
+    update steps set state = 'running', turn_id = :turn_id, attempts = attempts + 1, not_before = null
+    from head where session_id = :session_id and position = :position
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at, principal)
-    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second',
+    select :session_id, :turn_id, :organisation, :position, :input_event_id, 'running', head.seq - 1, :position, :config,
+           :context, now(), now() + :timeout_seconds * interval '1 second',
            (select coalesce(nullif(acting_principal(sender), ''), sender) from (
                select coalesce(q.edited_by, e.principal) as sender from events e, steps q
-               where e.session_id = $1 and e.seq = $5 and q.session_id = $1 and q.position = $5) senders)
+               where e.session_id = :session_id and e.seq = :position
+                 and q.session_id = :session_id and q.position = :position) senders)
     from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
-    select $1, head.seq - 1, $2, $4, coalesce($14, $6), case when $14::text is null then 'user.message' else 'step.started' end,
-           case when $14::text is null then $5::bigint end, now(), $15::json, entries from head
+    select :session_id, head.seq - 1, :organisation, :turn_id, coalesce(:step_event_id, :input_event_id),
+           case when :step_event_id::text is null then 'user.message' else 'step.started' end,
+           case when :step_event_id::text is null then :position::bigint end, now(), :step_body::json, entries from head
     union all
-    select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json, entries from head
+    select :session_id, head.seq, :organisation, :turn_id, :running_event_id, 'session.status_running', null, now(),
+           '{}'::json, entries from head
 )
 select seq, now() as created_at from head
 
@@ -156,33 +160,39 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 -- name: end_turn
 -- Ends or parks a turn. The caller holds the head's lock and has appended the last events in the same transaction. Returns
 -- whether the session has more work, and sets the wake flag if so: if Temporal loses its state now, the sweep finds the
--- session. A parked turn whose results have all arrived already, or that was interrupted while it was parked ($9), is not idle:
--- the next claim resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked, and that one.
--- $10: why the turn needs a person, if it failed.
+-- session. A parked turn whose results have all arrived already, or that was interrupted while it was parked
+-- (`obeys_interrupt`), is not idle: the next claim resumes it. A parked turn that resumes obeys only interrupts that arrived
+-- after it was parked, and that one.
+-- `problem`: why the turn needs a person, if it failed.
 with turn as (
     update turns
-    set status = $4, result = $5, ended_at = case when $6 then now() end,
-        controls_seq = case when $6 or $9 then controls_seq else (select seq + 1 from session_heads where session_id = $1) end
-    where session_id = $1 and id = $3
+    set status = :status, result = :result, ended_at = case when :is_over then now() end,
+        controls_seq = case when :is_over or :obeys_interrupt then controls_seq
+                            else (select seq + 1 from session_heads where session_id = :session_id) end
+    where session_id = :session_id and id = :turn_id
     returning position, started_at
 ), step as (
-    update steps set state = $8 where $6 and session_id = $1 and position = (select position from turn)
+    update steps set state = :step_state where :is_over and session_id = :session_id and position = (select position from turn)
 ), asks as (
-    update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
+    update approvals set closed_at = now()
+    where :is_over and session_id = :session_id and turn_id = :turn_id and closed_at is null
 ), outcome as (
     update sessions set has_failed = not has_failed
-    from turn where $6 and id = $1 and has_failed <> has_turn_failed($4, $5)
+    from turn where :is_over and id = :session_id and has_failed <> has_turn_failed(:status, :result)
 )
 update session_heads h
-set status = case when $7 then 'running' else 'idle' end, holder = null,
-    turn_id = case when $6 then null else turn_id end,
-    problem = $10, problem_turn = case when $10::text is not null then $3 end, problem_at = case when $10 is not null then now() end,
+set status = case when :is_running then 'running' else 'idle' end, holder = null,
+    turn_id = case when :is_over then null else turn_id end,
+    problem = :problem, problem_turn = case when :problem::text is not null then :turn_id end,
+    problem_at = case when :problem is not null then now() end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
-    (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or $9 or exists (
-        select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
-    ) and (h.playing or h.next_steps > 0) as more) work)
+    (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (
+        select h.wake or :obeys_interrupt or exists (
+            select from steps q
+            where q.session_id = :session_id and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
+        ) and (h.playing or h.next_steps > 0) as more) work)
 from turn
-where h.session_id = $1 and h.epoch = $2 and h.turn_id = $3
+where h.session_id = :session_id and h.epoch = :epoch and h.turn_id = :turn_id
 returning h.wake as more
 
 -- name: finish_turn
@@ -191,27 +201,32 @@ returning h.wake as more
 -- or if an interrupt must be consumed first.
 with head as (
     update session_heads h
-    set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
+    set seq = seq + cardinality(:event_ids::text[]), status = 'idle', holder = null, turn_id = null,
         active_seconds = active_seconds + extract(epoch from now() - h.claimed_at),
         (wake, wake_at) = (select more, case when more then coalesce(h.wake_at, now()) end from (select h.wake or exists (
-            select from steps q where q.session_id = $1 and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
+            select from steps q
+            where q.session_id = :session_id and q.sort_key between h.taken_position + 1 and h.seq and q.state = 'pending'
         ) and (h.playing or h.next_steps > 0) as more) work)
-    where session_id = $1 and organisation = $2 and epoch = $3 and turn_id = $4 and control_seq < $11 and end_request is null
+    where session_id = :session_id and organisation = :organisation and epoch = :epoch and turn_id = :turn_id
+      and control_seq < :controls_seq and end_request is null
     returning seq, entries, wake
 ), turn as (
-    update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
+    update turns set status = :status, result = :result, ended_at = now()
+    from head where session_id = :session_id and id = :turn_id
+    returning position
 ), step as (
     -- A subquery instead of a join, whose plan would read every step of the session.
-    update steps set state = $12 where session_id = $1 and position = (select position from turn)
+    update steps set state = :step_state where session_id = :session_id and position = (select position from turn)
 ), asks as (
-    update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
+    update approvals set closed_at = now() from head where session_id = :session_id and turn_id = :turn_id and closed_at is null
 ), outcome as (
-    update sessions set has_failed = not has_failed from head where id = $1 and has_failed <> has_turn_failed($5, $6)
+    update sessions set has_failed = not has_failed
+    from head where id = :session_id and has_failed <> has_turn_failed(:status, :result)
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, body, object_key, processed_at, entries)
-    select $1, head.seq - cardinality($7::text[]) + n, $2, $4, event_id, type, body::json, nullif(object_key, ''), now(),
-           head.entries
-    from head, unnest($7::text[], $8::text[], $9::text[], $10::text[])
+    select :session_id, head.seq - cardinality(:event_ids::text[]) + n, :organisation, :turn_id, event_id, type, body::json,
+           nullif(object_key, ''), now(), head.entries
+    from head, unnest(:event_ids::text[], :event_types::text[], :event_bodies::text[], :event_object_keys::text[])
         with ordinality as b (event_id, type, body, object_key, n)
 )
 select seq, now() as created_at, wake as more from head

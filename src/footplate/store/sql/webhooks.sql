@@ -14,16 +14,17 @@ select count(*) from webhook_endpoints where organisation = $1 and format <> 'pu
 -- It receives the changes from now on.
 insert into webhook_endpoints (id, organisation, session_id, url, description, types, format, ordered, secret, principal, roles,
                                position)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, number_feed($2))
+values (:id, :organisation, :session_id, :url, :description, :types, :format, :ordered, :secret, :principal, :roles,
+        number_feed(:organisation))
 returning *
 
 -- name: update_webhook_endpoint
 update webhook_endpoints
-set url = $3, description = $4, types = $5, format = $6, ordered = $7,
-    disabled_at = case when $8 then coalesce(disabled_at, now()) end,
-    disabled_reason = case when $8 then disabled_reason end,
-    failing_since = case when $8 then failing_since end
-where id = $1 and organisation = $2
+set url = :url, description = :description, types = :types, format = :format, ordered = :ordered,
+    disabled_at = case when :is_disabled then coalesce(disabled_at, now()) end,
+    disabled_reason = case when :is_disabled then disabled_reason end,
+    failing_since = case when :is_disabled then failing_since end
+where id = :id and organisation = :organisation
 returning *
 
 -- name: delete_webhook_endpoint
@@ -42,7 +43,7 @@ select * from webhook_deliveries where id = $1 and endpoint_id = $2 and organisa
 
 -- name: insert_webhook_test
 insert into webhook_deliveries (id, endpoint_id, organisation, type, payload, retry_until)
-values ($1, $2, $3, $4, $5, now() + $6::interval)
+values (:id, :endpoint_id, :organisation, :type, :payload, now() + :retry_period::interval)
 returning *
 
 -- name: replay_webhook_delivery
@@ -65,14 +66,16 @@ left join principals p on p.id = acting_principal(e.principal) and p.disabled_at
 where e.id = $1 and e.organisation = $2
 
 -- name: create_webhook_deliveries
--- Only if no other process has moved the endpoint's position ($2) in the meantime.
+-- Only if no other process has moved the endpoint's position (`old_position`) in the meantime.
 with moved as (
-    update webhook_endpoints set position = $3 where id = $1 and position = $2 returning id, organisation
+    update webhook_endpoints set position = :new_position where id = :endpoint_id and position = :old_position
+    returning id, organisation
 )
 insert into webhook_deliveries (id, endpoint_id, organisation, position, session_id, type, payload, retry_until)
-select d.id, m.id, m.organisation, d.position, d.session_id, d.type, d.payload::json, now() + $4::interval
+select d.id, m.id, m.organisation, d.position, d.session_id, d.type, d.payload::json, now() + :retry_period::interval
 from moved m
-cross join unnest($5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[]) as d (id, position, session_id, type, payload)
+cross join unnest(:ids::text[], :positions::bigint[], :session_ids::text[], :types::text[], :payloads::text[])
+    as d (id, position, session_id, type, payload)
 on conflict do nothing
 
 -- name: next_webhook_deliveries
@@ -99,19 +102,22 @@ with delivered as (
 update webhook_endpoints e set failing_since = null from delivered d where e.id = d.endpoint_id and e.failing_since is not null
 
 -- name: record_webhook_failure
--- $4: the time until the next attempt. Null: there is none. $5: how long an endpoint may fail before it is disabled.
+-- `wait`: the time until the next attempt. Null: there is none. `disabled_after`: how long an endpoint may fail before it is
+-- disabled.
 with failed as (
     update webhook_deliveries
-    set attempts = attempts + 1, last_attempt_at = now(), last_status_code = $2, last_error = $3,
-        status = case when now() + $4::interval <= retry_until then 'pending' else 'failed' end,
-        next_attempt_at = case when now() + $4::interval <= retry_until then now() + $4::interval end
-    where id = $1 and status = 'pending'
+    set attempts = attempts + 1, last_attempt_at = now(), last_status_code = :status_code, last_error = :error,
+        status = case when now() + :wait::interval <= retry_until then 'pending' else 'failed' end,
+        next_attempt_at = case when now() + :wait::interval <= retry_until then now() + :wait::interval end
+    where id = :id and status = 'pending'
     returning endpoint_id, status
 )
 update webhook_endpoints e
 set failing_since = coalesce(e.failing_since, now()),
-    disabled_at = case when f.status = 'failed' and e.failing_since < now() - $5::interval then now() else e.disabled_at end,
-    disabled_reason = case when f.status = 'failed' and e.failing_since < now() - $5::interval then $6 else e.disabled_reason end
+    disabled_at = case when f.status = 'failed' and e.failing_since < now() - :disabled_after::interval then now()
+                       else e.disabled_at end,
+    disabled_reason = case when f.status = 'failed' and e.failing_since < now() - :disabled_after::interval then :reason
+                           else e.disabled_reason end
 from failed f where e.id = f.endpoint_id
 
 -- name: disable_webhook_endpoint

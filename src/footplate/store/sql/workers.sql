@@ -4,12 +4,14 @@
 -- One statement for all turns of a worker. Returns the epochs of its sessions (if one has changed, the worker has lost that
 -- session) and their control positions.
 with lease as (
-    insert into workers (id, host, lease_until, backends, version, harnesses, max_turns, schema_revision, running_turns, last_seen_at)
-    values ($1, $2, clock_timestamp() + $3 * interval '1 second', $5, $6, $7, $8, $9, cardinality($4::text[]), clock_timestamp())
+    insert into workers (id, host, lease_until, backends, version, harnesses, max_turns, schema_revision, running_turns,
+                         last_seen_at)
+    values (:id, :host, clock_timestamp() + :lease_seconds * interval '1 second', :backends, :version, :harnesses,
+            :max_turns, :schema_revision, cardinality(:session_ids::text[]), clock_timestamp())
     on conflict (id) do update
     set lease_until = excluded.lease_until, running_turns = excluded.running_turns, last_seen_at = excluded.last_seen_at
 )
-select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
+select session_id, epoch, control_seq from session_heads where session_id = any(:session_ids::text[])
 
 -- name: release_forgotten
 -- Releases turns that the worker has claimed and does not run: it lost its lease on them and then renewed it. Temporal repeats

@@ -15,19 +15,22 @@ update write_queue set asked_at = clock_timestamp() where ticket = $1
 
 -- name: take_to_write
 -- The first live waiter in the queue gets the lease once it is free or expired. A retry of the statement finds the lease held
--- by its own ticket, with the same token. $7: the caller is known to be the holder's only successor and gets it at once.
+-- by its own ticket, with the same token. `is_successor`: the caller is known to be the holder's only
+-- successor and gets it at once.
 insert into write_leases as l (organisation, place, token, ticket, holder, since, until)
-select $1, $2, 1, $3, $4, clock_timestamp(), clock_timestamp() + $5 * interval '1 second'
+select :organisation, :place, 1, :ticket, :holder, clock_timestamp(), clock_timestamp() + :lease_seconds * interval '1 second'
 where not exists (
     select from write_queue
-    where organisation = $1 and place = $2 and ticket < $3
-      and asked_at > clock_timestamp() - $6 * interval '1 second'
-) or ($7 and exists (select from write_leases where organisation = $1 and place = $2 and holder = $4))
+    where organisation = :organisation and place = :place and ticket < :ticket
+      and asked_at > clock_timestamp() - :dead_after_seconds * interval '1 second'
+) or (:is_successor and exists (
+    select from write_leases where organisation = :organisation and place = :place and holder = :holder))
 on conflict (organisation, place) do update
 set token = l.token + case when l.ticket = excluded.ticket then 0 else 1 end,
     ticket = excluded.ticket, holder = excluded.holder, until = excluded.until,
     since = case when l.ticket = excluded.ticket then l.since else excluded.since end
-where l.holder is null or l.until < clock_timestamp() or l.ticket = excluded.ticket or ($7 and l.holder = excluded.holder)
+where l.holder is null or l.until < clock_timestamp() or l.ticket = excluded.ticket
+   or (:is_successor and l.holder = excluded.holder)
 returning token, since
 
 -- name: leave_queue

@@ -4,7 +4,6 @@ transaction.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import orjson
 
@@ -30,7 +29,7 @@ from footplate.domain.sessions.batches import (
 from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.steps import PauseReason, StepDefinition
 from footplate.domain.sessions.turns import Mode
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.inputs import json_text
 from footplate.store.log.step_changes import StepUnitOfWork, created_event
 from footplate.store.object_store import Objects
@@ -38,22 +37,16 @@ from footplate.store.resources import members, projects
 from footplate.store.row_mapping import Row, load_usage
 from footplate.telemetry import traces
 
-_EVENTS: Final = ("session_id", "seq", "event_id", "type", "body", "object_key")
-_STEPS: Final = ("session_id", "seq", "event_id", "kind", "overrides", "name", "definition")
-
 
 @dataclass(slots=True)
 class _Columns:
-    """Values for `unnest`: a list for each column."""
+    """Values for `unnest`: a list for each column, by the name of its parameter."""
 
     values: dict[str, list[object]] = field(default_factory=dict)
 
     def add(self, **row: object) -> None:
         for name, value in row.items():
             self.values.setdefault(name, []).append(value)
-
-    def __getitem__(self, names: Sequence[str]) -> list[list[object]]:
-        return [self.values[name] for name in names]
 
 
 class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
@@ -74,16 +67,18 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
         started = min(len(jobs), definition.max_running or len(jobs))
         batch_id = ids.new_id(ids.BATCH)
         await self._connection.execute(
-            SQL["insert_batch"],
-            batch_id,
-            principal.organisation,
-            definition.name,
-            principal.id,
-            definition.audience.dump(),
-            definition.max_running,
-            {"priority": definition.priority.value, "retry_of": retry_of},
-            len(jobs),
-            started,
+            *bind(
+                "insert_batch",
+                id=batch_id,
+                organisation=principal.organisation,
+                name=definition.name,
+                principal=principal.id,
+                visible_to=definition.audience.dump(),
+                max_running=definition.max_running,
+                definition={"priority": definition.priority.value, "retry_of": retry_of},
+                total=len(jobs),
+                started=started,
+            )
         )
         session_ids = await self._insert_jobs(principal, batch_id, definition, started)
         batch = await load_batch(self._connection, principal, batch_id)
@@ -156,54 +151,64 @@ class BatchUnitOfWork(StepUnitOfWork, BatchUnit):
             inputs = _first_inputs(job)
             agent = json_text(clean_object(job.agent))
             jobs.add(
-                id=session_id,
-                custom_id=job.custom_id,
-                agent=agents.setdefault(agent, len(agents)),
-                environment_id=job.environment_id,
-                title=job.title,
+                ids=session_id,
+                custom_ids=job.custom_id,
+                agent_numbers=agents.setdefault(agent, len(agents)),
+                environment_ids=job.environment_id,
+                titles=job.title,
                 metadata=json_text({**job.metadata}),
-                context=json_text(clean_object(job.context)),
+                contexts=json_text(clean_object(job.context)),
                 project_ids=orjson.dumps([*project_ids[chosen]]).decode(),
-                workspace_id=job.workspace_id,
+                workspace_ids=job.workspace_id,
                 permissions=json_text(job.permissions),
-                seq=len(inputs),
+                seqs=len(inputs),
             )
             for seq, (event, step, overrides) in enumerate(inputs, 1):
                 body, key = await self._objects.fit_body(organisation, session_id, event.body)
                 new_events.add(
-                    session_id=session_id, seq=seq, event_id=event.id, type=event.type, body=body, object_key=key
+                    session_ids=session_id,
+                    seqs=seq,
+                    event_ids=event.id,
+                    types=event.type,
+                    bodies=body,
+                    object_keys=key,
                 )
                 new_steps.add(
-                    session_id=session_id,
-                    seq=seq,
-                    event_id=event.id,
-                    kind="prompt" if step is None else step.kind.value,
+                    session_ids=session_id,
+                    seqs=seq,
+                    event_ids=event.id,
+                    kinds="prompt" if step is None else step.kind.value,
                     overrides=json_text(overrides),
-                    name=None if step is None else step.name,
-                    definition=None if step is None else json_text(clean_object(step.dump())),
+                    names=None if step is None else step.name,
+                    definitions=None if step is None else json_text(clean_object(step.dump())),
                 )
         added = await self._connection.fetchval(
-            SQL["insert_jobs"],
-            batch_id,
-            organisation,
-            principal.id,
-            Mode.BACKGROUND,
-            definition.audience.dump(),
-            definition.priority.engine_priority,
-            PauseReason.GROUP,
-            list(agents),
-            started,
-            *jobs.values.values(),
+            *bind(
+                "insert_jobs",
+                batch_id=batch_id,
+                organisation=organisation,
+                principal=principal.id,
+                mode=Mode.BACKGROUND,
+                visible_to=definition.audience.dump(),
+                priority=definition.priority.engine_priority,
+                pause_reason=PauseReason.GROUP,
+                agents=list(agents),
+                started=started,
+                **jobs.values,
+            )
         )
         if added != len(definition.jobs):
             raise Conflict(
                 "An environment of the batch was archived at the same time.", help_text="Choose another environment."
             )
-        await self._connection.execute(SQL["insert_job_events"], organisation, principal.id, *new_events[_EVENTS])
         await self._connection.execute(
-            SQL["insert_job_steps"], organisation, traces.current_traceparent(), *new_steps[_STEPS]
+            *bind("insert_job_events", organisation=organisation, principal=principal.id, **new_events.values)
         )
-        return [str(session_id) for session_id in jobs.values["id"]]
+        traceparent = traces.current_traceparent()
+        await self._connection.execute(
+            *bind("insert_job_steps", organisation=organisation, traceparent=traceparent, **new_steps.values)
+        )
+        return [str(session_id) for session_id in jobs.values["ids"]]
 
     async def _load_first_inputs(self, session_ids: Sequence[str]) -> Mapping[str, list[tuple[Row, JsonObject]]]:
         """Returns the rows of the sessions' first inputs with their bodies, by session."""
@@ -304,14 +309,14 @@ async def read_jobs(
     await load_batch(database, principal, batch_id)
     rows = await database.fetch(
         "jobs",
-        batch_id,
-        principal.organisation,
-        ViewFilter.of(principal).audiences,
-        list(states) or None,
-        custom_id,
-        limit,
-        after,
-        in_order_of_ending,
+        batch_id=batch_id,
+        organisation=principal.organisation,
+        audiences=ViewFilter.of(principal).audiences,
+        states=list(states) or None,
+        custom_id=custom_id,
+        limit=limit,
+        after=after,
+        in_order_of_ending=in_order_of_ending,
     )
     return [_load_job(row) for row in rows]
 

@@ -24,7 +24,7 @@ from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import ChildLimits, ChildRequest, GroupResult, SpawnedGroup
 from footplate.domain.sessions.steps import PauseReason, Playback, WaitFor
 from footplate.domain.sessions.turns import SessionToWake, WhenBusy
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.log.files.file_snapshots import load_files_at, tree_ids
 from footplate.store.log.inputs import append_events, append_inputs
 from footplate.store.log.session_groups.member_ends import load_result
@@ -175,21 +175,43 @@ async def _create_group(
     started = min(max_running or groups.DEFAULT_MAX_RUNNING, len(requests))
     agents = await _load_agents(connection, organisation, requests)
     await connection.execute(
-        SQL["insert_group"],
-        *(group_id, organisation, principal_id, claim.session_id, claim.turn_id, parent["root_id"], call_id),
-        *(parent["child_depth"], max_running or groups.DEFAULT_MAX_RUNNING, ending),
-        *(len(requests), started),
+        *bind(
+            "insert_group",
+            id=group_id,
+            organisation=organisation,
+            principal=principal_id,
+            parent_session_id=claim.session_id,
+            parent_turn_id=claim.turn_id,
+            root_session_id=parent["root_id"],
+            started_by=call_id,
+            depth=parent["child_depth"],
+            max_running=max_running or groups.DEFAULT_MAX_RUNNING,
+            definition=ending,
+            total=len(requests),
+            started=started,
+        )
     )
     await connection.execute(
-        SQL["insert_children"],
-        *(claim.session_id, group_id, principal_id, session_ids),
-        [None if request.agent_id is None else agents[request.agent_id] for request in requests],
-        [request.title or request.name or f"{number} of {len(requests)}" for number, request in enumerate(requests, 1)],
-        [request.name for request in requests],
-        started,
-        tree_ids(parent["project_ids"]),
-        parent["turn_context"],
-        [None if request.agent_id is None else _restrict(parent["permissions"], claim.config) for request in requests],
+        *bind(
+            "insert_children",
+            parent_id=claim.session_id,
+            group_id=group_id,
+            principal=principal_id,
+            ids=session_ids,
+            agents=[None if request.agent_id is None else agents[request.agent_id] for request in requests],
+            titles=[
+                request.title or request.name or f"{number} of {len(requests)}"
+                for number, request in enumerate(requests, 1)
+            ],
+            names=[request.name for request in requests],
+            started=started,
+            trees=tree_ids(parent["project_ids"]),
+            context=parent["turn_context"],
+            permissions=[
+                None if request.agent_id is None else _restrict(parent["permissions"], claim.config)
+                for request in requests
+            ],
+        )
     )
     for number, (session_id, request) in enumerate(zip(session_ids, requests, strict=True)):
         created = [created_event(definition, None) for definition in request.steps]
@@ -200,9 +222,18 @@ async def _create_group(
         overrides = parent["turn_overrides"] if request.agent_id is None else {}
         for position, definition in zip(positions, request.steps, strict=False):
             await connection.execute(
-                SQL["insert_step"],
-                *(session_id, position.seq, organisation, definition.kind, position.event.id, overrides, claim.trace),
-                *(definition.name, definition.dump()),
+                *bind(
+                    "insert_step",
+                    session_id=session_id,
+                    position=position.seq,
+                    organisation=organisation,
+                    kind=definition.kind,
+                    event_id=position.event.id,
+                    overrides=overrides,
+                    traceparent=claim.trace,
+                    name=definition.name,
+                    definition=definition.dump(),
+                )
             )
     await connection.execute(SQL["wake_children"], session_ids[:started])
     group = SpawnedGroup(id=group_id, session_ids=tuple(session_ids), names=tuple(request.name for request in requests))

@@ -22,7 +22,7 @@ from footplate.domain.organisations.sign_in import (
     is_session_secret,
     new_session_secret,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.api_keys import DEFAULT_IDLE, ApiKeys
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret
@@ -108,9 +108,19 @@ class BrowserSessionStore:
         key_id, key_hash = key or (None, None)
         await connection.execute(SQL["remove_old_browser_sessions"])
         await connection.execute(
-            SQL["insert_browser_session"],
-            *(session_id, organisation, member_id, hash_secret(secret), method.value, key_id, key_hash),
-            *(browser.user_agent, browser.address, self._lifetime),
+            *bind(
+                "insert_browser_session",
+                id=session_id,
+                organisation=organisation,
+                principal=member_id,
+                secret_hash=hash_secret(secret),
+                method=method.value,
+                api_key=key_id,
+                key_hash=key_hash,
+                user_agent=browser.user_agent,
+                address=browser.address,
+                lifetime=self._lifetime,
+            )
         )
         entry = audit.build_sign_in_entry(
             "browser_session.start", session_id, {"method": method.value, "address": browser.address, "api_key": key_id}

@@ -29,7 +29,7 @@ from footplate.domain.organisations.device_authorization import (
 )
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.sign_in import Browser, SignInLimitExceeded
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret, insert_key
 from footplate.store.resources.sign_in.failures import SignInFailures
@@ -53,9 +53,15 @@ class DeviceAuthorizationStore:
         new = NewDeviceAuthorization(device_code=secrets.token_urlsafe(32), user_code=new_user_code())
         async with self._database.connection() as connection:
             inserted = await connection.fetchval(
-                SQL["insert_device_authorization"],
-                *(hash_secret(new.device_code), hash_secret(new.user_code), client_name, browser.address),
-                *(timedelta(seconds=LIFETIME_SECONDS), _MAX_PENDING),
+                *bind(
+                    "insert_device_authorization",
+                    device_hash=hash_secret(new.device_code),
+                    user_code_hash=hash_secret(new.user_code),
+                    client_name=client_name,
+                    address=browser.address,
+                    lifetime=timedelta(seconds=LIFETIME_SECONDS),
+                    max_pending=_MAX_PENDING,
+                )
             )
         if inserted is None:
             raise SignInLimitExceeded
@@ -79,11 +85,17 @@ class DeviceAuthorizationStore:
         async with self._database.transaction() as connection:
             session = await self._load_session(connection, secret)
             row = await connection.fetchrow(
-                SQL["decide_device_authorization"],
-                *(hash_secret(normalize_user_code(user_code)), _STATUSES[decision]),
-                *(principal.organisation, principal.id, sorted(principal.roles)),
-                None if principal.project_ids is None else sorted(principal.project_ids),
-                *(session["api_key"], session["key_hash"]),
+                *bind(
+                    "decide_device_authorization",
+                    user_code_hash=hash_secret(normalize_user_code(user_code)),
+                    status=_STATUSES[decision],
+                    organisation=principal.organisation,
+                    principal=principal.id,
+                    roles=sorted(principal.roles),
+                    project_ids=None if principal.project_ids is None else sorted(principal.project_ids),
+                    api_key=session["api_key"],
+                    key_hash=session["key_hash"],
+                )
             )
             if row is None:
                 raise Conflict(

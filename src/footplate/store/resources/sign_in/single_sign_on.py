@@ -24,7 +24,7 @@ from footplate.domain.organisations.single_sign_on import (
     SignInFailed,
     choose_member_name,
 )
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, bind
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.audit_trail import add_entry
 from footplate.store.resources.members import hash_secret, insert_member
@@ -117,8 +117,15 @@ class SingleSignOnDatabase:
                 await connection.execute(SQL["set_roles"], member_id, self._organisation, roles)
                 await self._record(connection, "member.update", member_id, member_id, {"roles": [*roles]})
         await connection.execute(
-            SQL["save_identity"],
-            *(identity.issuer, identity.subject, self._organisation, member_id, identity.email, is_first_admin),
+            *bind(
+                "save_identity",
+                issuer=identity.issuer,
+                subject=identity.subject,
+                organisation=self._organisation,
+                principal=member_id,
+                email=identity.email,
+                is_first_admin=is_first_admin,
+            )
         )
         await self._update_teams(connection, member_id, grant)
         return member_id, bool(roles)
