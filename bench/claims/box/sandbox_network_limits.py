@@ -24,6 +24,7 @@ from bench.support.egress.target_servers import TargetServers, open_servers
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.network.address_policy import Address, AddressPolicy
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.ports.engine import OpenRequest
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.sandbox.probe import probe_sandbox
@@ -119,7 +120,14 @@ async def _make_attempts(
         }[mode](servers)
         cases_tried += network_attempts.attempts_with_token(grant.endpoints["anthropic"].api_key)
         environment = await sandboxed.open_environment(
-            "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
+            OpenRequest(
+                organisation="org",
+                session_id="session",
+                deadline=deadline,
+                variables={},
+                config=EnvironmentConfig(),
+                models=grant,
+            )
         )
         try:
             await environment.write("attempts.py", _PROGRAM)

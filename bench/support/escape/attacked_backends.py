@@ -13,11 +13,9 @@ from typing import Final
 from bench.support import environment_backends as engines
 from bench.support.escape.attempt_context import LIMITS
 from footplate.domain.agents import environment_config as domain
-from footplate.domain.files.snapshots import NO_FILES, SessionFiles
 from footplate.domain.network.command_network_access import Network
-from footplate.domain.ports.engine import Environments, ModelGrant, OpenEnvironment
+from footplate.domain.ports.engine import Environments, OpenEnvironment, OpenRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.projects.project import SessionProject
 from footplate.environments.docker import probe as docker_probe
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
@@ -68,7 +66,14 @@ class AttackedBackend:
             deadline = lease_clock() + LEASE
             models = proxy.grant(deadline=deadline)
             environment = await self.environments.open_environment(
-                "org", session, deadline=deadline, variables=given, config=domain.EnvironmentConfig(), models=models
+                OpenRequest(
+                    organisation="org",
+                    session_id=session,
+                    deadline=deadline,
+                    variables=given,
+                    config=domain.EnvironmentConfig(),
+                    models=models,
+                )
             )
             try:
                 yield environment
@@ -83,22 +88,10 @@ class _UnsandboxedEnvironments(Environments):
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: domain.EnvironmentConfig,
-        models: ModelGrant,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> UnsandboxedEnvironment:
-        del config, models, projects, files
-        tree = self._root / organisation / session_id
+    async def open_environment(self, request: OpenRequest) -> UnsandboxedEnvironment:
+        tree = self._root / request.organisation / request.session_id
         tree.mkdir(parents=True, exist_ok=True)
-        return UnsandboxedEnvironment(str(tree), deadline=deadline, env=variables, namespaces=False)
+        return UnsandboxedEnvironment(str(tree), deadline=request.deadline, env=request.variables, namespaces=False)
 
 
 @contextlib.asynccontextmanager

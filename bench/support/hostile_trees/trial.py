@@ -24,7 +24,7 @@ from bench.support.hostile_trees.fixture import (
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.files.delivery import Delivery, DeliveryStep, build_commit_message
 from footplate.domain.files.snapshots import StoredSnapshot, TreeDiff
-from footplate.domain.ports.engine import OpenEnvironment
+from footplate.domain.ports.engine import OpenEnvironment, OpenRequest
 from footplate.domain.projects.project import SessionProject, Trust
 from footplate.lease_clock import lease_clock
 from footplate.proxy.model_proxy import ModelProxy
@@ -210,13 +210,15 @@ class _Trial:
         async with ModelProxy({}) as proxy:
             models = proxy.grant(deadline=lease_clock() + 300)
             environment = await environments.open_environment(
-                ORGANISATION,
-                _SESSION,
-                deadline=lease_clock() + 300,
-                variables={},
-                config=EnvironmentConfig(),
-                models=models,
-                projects=[self.project],
+                OpenRequest(
+                    organisation=ORGANISATION,
+                    session_id=_SESSION,
+                    deadline=lease_clock() + 300,
+                    variables={},
+                    config=EnvironmentConfig(),
+                    models=models,
+                    projects=[self.project],
+                )
             )
             try:
                 yield environment

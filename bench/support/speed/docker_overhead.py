@@ -19,7 +19,7 @@ from bench.support.escape.attacked_backends import DOCKER, LEASE, UID
 from bench.support.escape.host_fixture import new_directory
 from bench.support.speed.measurement import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
-from footplate.domain.ports.engine import OpenEnvironment
+from footplate.domain.ports.engine import OpenEnvironment, OpenRequest
 from footplate.environments.docker.engine_api import connect_engine
 from footplate.environments.docker.factory import WorkerSettings
 from footplate.environments.docker.image_inspection import ImageRecipe
@@ -99,7 +99,13 @@ async def _measure_first_commands(
 
 async def _open_environment(found: DockerProbe, session: str) -> OpenEnvironment:
     return await found.factory.open_environment(
-        "org", session, deadline=lease_clock() + LEASE, variables={}, config=EnvironmentConfig(), models=None
+        OpenRequest(
+            organisation="org",
+            session_id=session,
+            deadline=lease_clock() + LEASE,
+            variables={},
+            config=EnvironmentConfig(),
+        )
     )
 
 

@@ -20,6 +20,7 @@ from bench.support.escape.attacked_backends import LEASE, SANDBOX, UID
 from bench.support.escape.host_fixture import new_directory
 from bench.support.speed.measurement import Measurement, median
 from footplate.domain.agents.environment_config import EnvironmentConfig
+from footplate.domain.ports.engine import OpenRequest
 from footplate.environments.factory import SandboxFactory
 from footplate.environments.processes.command_runner import open_stdin
 from footplate.environments.sandbox import probe
@@ -120,7 +121,14 @@ async def open_sandbox(sandboxed: SandboxFactory, proxy: ModelProxy, session: st
     deadline = lease_clock() + LEASE
     models = proxy.grant(deadline=deadline)
     environment = await sandboxed.open_environment(
-        "org", session, deadline=deadline, variables={}, config=EnvironmentConfig(), models=models
+        OpenRequest(
+            organisation="org",
+            session_id=session,
+            deadline=deadline,
+            variables={},
+            config=EnvironmentConfig(),
+            models=models,
+        )
     )
     assert isinstance(environment, SandboxEnvironment)
     try:

@@ -19,7 +19,7 @@ from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.environment_config import EnvironmentConfig
-from footplate.domain.ports.engine import Environments, OpenEnvironment
+from footplate.domain.ports.engine import Environments, OpenEnvironment, OpenRequest
 from footplate.domain.ports.harness import Endpoint, Entry, FullOutput, SteerMessage, TurnContext
 from footplate.domain.projects.project import Trust
 from footplate.domain.projects.project_instructions import ProjectInstructions
@@ -125,12 +125,14 @@ class TrustSession:
         environment: OpenEnvironment | None = None
         try:
             environment = await self.setup.environments.open_environment(
-                _ORGANISATION,
-                self.id,
-                deadline=lease_clock() + _LEASE,
-                variables={"FOOTPLATE_SESSION_ID": self.id, "FOOTPLATE_TURN_ID": turn_id},
-                config=EnvironmentConfig(),
-                models=grant,
+                OpenRequest(
+                    organisation=_ORGANISATION,
+                    session_id=self.id,
+                    deadline=lease_clock() + _LEASE,
+                    variables={"FOOTPLATE_SESSION_ID": self.id, "FOOTPLATE_TURN_ID": turn_id},
+                    config=EnvironmentConfig(),
+                    models=grant,
+                )
             )
             return await ClaudeHarness().run(self._context(turn_id, text, environment, grant.endpoints))
         finally:

@@ -14,6 +14,7 @@ from footplate.domain.ports.engine import (
     ModelAccess,
     ModelGrant,
     OpenEnvironment,
+    OpenRequest,
     OutputDirectories,
 )
 from footplate.domain.ports.harness import WarmProcess
@@ -65,14 +66,16 @@ async def open_turn_resources(
 
     async def open_environment(deadline: float) -> OpenEnvironment:
         environment = await environment_factory.open_environment(
-            claim.organisation,
-            claim.session_id,
-            deadline=deadline,
-            variables=_variables(claim),
-            config=claim.config.environment_config,
-            models=grant,
-            projects=claim.config.projects,
-            files=claim.files,
+            OpenRequest(
+                organisation=claim.organisation,
+                session_id=claim.session_id,
+                deadline=deadline,
+                variables=_variables(claim),
+                config=claim.config.environment_config,
+                models=grant,
+                projects=claim.config.projects,
+                files=claim.files,
+            )
         )
         environment.restore_shell(claim.shell)
         if output_directories is not None and environment.outputs is not None:

@@ -2,18 +2,24 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from footplate.domain.agents.environment_config import Backend, EnvironmentConfig, check_supported, resolve_network
-from footplate.domain.files.snapshots import NO_FILES, SessionFiles
+from footplate.domain.agents.environment_config import Backend, check_supported, resolve_network
 from footplate.domain.organisations.organisation_names import directory_name
-from footplate.domain.ports.engine import Egress, EgressProxy, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.ports.engine import (
+    Egress,
+    EgressProxy,
+    Environments,
+    ModelGrant,
+    OpenEnvironment,
+    OpenRequest,
+    Trees,
+)
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.projects.project import SessionProject
 from footplate.environments.isolation import working_tree_paths
 from footplate.environments.isolation.filesystem_view import (
     EGRESS_SOCKET,
@@ -62,23 +68,11 @@ class UnsandboxedFactory(Environments):
         self._allowed_roots = allowed_roots
         self._trees = trees
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
-        del models  # commands reach it over the worker's network
-        check_supported(config, self._backend)
-        session_dir = self._root / directory_name(organisation) / session_id
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
+        check_supported(request.config, self._backend)
+        session_dir = find_session_directory(self._root, request)
         directory = choose_working_directory(
-            session_dir, organisation, variables, None if projects else self._allowed_roots
+            session_dir, request.organisation, request.variables, None if request.projects else self._allowed_roots
         )
         location = SessionLocation(
             tree=session_dir.absolute(),
@@ -88,18 +82,15 @@ class UnsandboxedFactory(Environments):
         )
         # The last turn may have run on another backend, as another user.
         await asyncio.to_thread(_claim_directories, [location.tree, location.state], location.user)
-        checked_out = await working_tree_paths.check_out_trees(
-            self._trees, organisation, session_id, projects, files, location, enclosed=False, deadline=deadline
-        )
-        lease = create_lease(self._data, organisation, session_id, variables)
-        subdirectory = find_subdirectory(location.tree, variables) if projects else ""
+        checked_out = await working_tree_paths.check_out_trees(self._trees, request, location, enclosed=False)
+        subdirectory = find_subdirectory(location.tree, request.variables) if request.projects else ""
         return UnsandboxedEnvironment(
             str(directory),
-            deadline=deadline,
+            deadline=request.deadline,
             home=str(await asyncio.to_thread(_create_state_directory, session_dir, "home")),
             working_directory=str(directory.absolute() / subdirectory),
-            env={**variables, **working_tree_paths.project_variables(projects, checked_out)},
-            lease=lease,
+            env={**request.variables, **working_tree_paths.project_variables(request.projects, checked_out)},
+            lease=create_lease(self._data, request),
             trees=working_tree_paths.session_trees(checked_out, location.tree, named=location.named),
             outputs=await asyncio.to_thread(_create_state_directory, session_dir.absolute(), OUTPUTS),
         )
@@ -139,34 +130,16 @@ class SandboxFactory(Environments):
         self._egress = egress
         self._trees = trees
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
-        check_supported(config, self._backend)
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
+        check_supported(request.config, self._backend)
         location = await prepare_location(
-            self._root / directory_name(organisation) / session_id,
-            organisation,
-            variables,
-            allowed_roots=None if projects else self._allowed_roots,
-            hidden=self._hidden,
-            uid=self._uid,
+            self._root, request, allowed_roots=self._allowed_roots, hidden=self._hidden, uid=self._uid
         )
-        checked_out = await working_tree_paths.check_out_trees(
-            self._trees, organisation, session_id, projects, files, location, enclosed=True, deadline=deadline
-        )
-        network = resolve_network(config, self._backend)
+        checked_out = await working_tree_paths.check_out_trees(self._trees, request, location, enclosed=True)
+        network = resolve_network(request.config, self._backend)
         egress_proxy = self._egress.create_proxy(network) if self._egress and network.mode == "allow" else None
-        lease = create_lease(self._data, organisation, session_id, variables)
-        sockets = create_sockets(lease, models, egress_proxy) if lease is not None else None
+        lease = create_lease(self._data, request)
+        sockets = create_sockets(lease, request.models, egress_proxy)
         view = FilesystemView(
             tree=location.tree,
             state=location.state,
@@ -178,34 +151,37 @@ class SandboxFactory(Environments):
             socket_names=sockets.names if sockets else (),
             limits=self._limits,
             trees=checked_out,
-            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
+            subdirectory=find_subdirectory(location.tree, request.variables) if request.projects else "",
         )
         return SandboxEnvironment(
             view,
             self._host,
             user=location.user,
-            deadline=deadline,
+            deadline=request.deadline,
             sockets=sockets,
             env={
-                **variables,
-                **working_tree_paths.project_variables(projects, checked_out),
+                **request.variables,
+                **working_tree_paths.project_variables(request.projects, checked_out),
                 **(PROXY_VARIABLES if egress_proxy else {}),
             },
             lease=lease,
         )
 
 
+def find_session_directory(root: Path, request: OpenRequest) -> Path:
+    return root / directory_name(request.organisation) / request.session_id
+
+
 async def prepare_location(
-    session_dir: Path,
-    organisation: str,
-    variables: Mapping[str, str],
-    *,
-    allowed_roots: AllowedRoots | None,
-    hidden: Sequence[Path],
-    uid: int,
+    root: Path, request: OpenRequest, *, allowed_roots: AllowedRoots | None, hidden: Sequence[Path], uid: int
 ) -> SessionLocation:
-    """Prepares a session's directories and returns their locations."""
-    tree = choose_working_directory(session_dir, organisation, variables, allowed_roots)
+    """Prepares a session's directories below `root` and returns their locations. With projects, no directory of
+    `allowed_roots` can be named.
+    """
+    session_dir = find_session_directory(root, request)
+    tree = choose_working_directory(
+        session_dir, request.organisation, request.variables, None if request.projects else allowed_roots
+    )
     is_named = tree != session_dir
     if is_named:
         check_named_directory(tree, hidden)
@@ -238,10 +214,14 @@ def _choose_user(uid: int, named_dir: Path | None) -> tuple[int, int]:
     return status.st_uid, status.st_gid
 
 
-def create_sockets(lease: Lease, models: ModelGrant, egress_proxy: EgressProxy | None) -> MountedSockets:
+def create_sockets(
+    lease: Lease | None, models: ModelGrant | None, egress_proxy: EgressProxy | None
+) -> MountedSockets | None:
     """Creates the turn's sockets inside the lease's directory, so that the reaper removes them after a worker that was
-    killed.
+    killed. Returns None without a lease or endpoints.
     """
+    if lease is None or models is None:
+        return None
     listeners = {MODEL_SOCKET: models.listen}
     if egress_proxy is None:
         return MountedSockets(lease.directory / _SOCKETS_NAME, listeners)
@@ -250,11 +230,12 @@ def create_sockets(lease: Lease, models: ModelGrant, egress_proxy: EgressProxy |
     )
 
 
-def create_lease(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+def create_lease(data: Path, request: OpenRequest) -> Lease | None:
     """Creates a lease, or returns None on a machine without `/proc`, where the reaper can verify nothing."""
     if not PROC.is_dir():
         return None
-    return Lease.in_data_directory(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
+    turn_id = request.variables.get("FOOTPLATE_TURN_ID", "")
+    return Lease.in_data_directory(data, request.organisation, request.session_id, turn_id)
 
 
 def _prepare_directories(directories: Sequence[Path], user: tuple[int, int]) -> None:

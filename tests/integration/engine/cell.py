@@ -1,7 +1,7 @@
 """A cell inside the test's process, with the real engine and stores. Each turn runs a function of the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +12,12 @@ from tests.integration.store.cell import Cell
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.agents.environment_config import EnvironmentConfig
-from footplate.domain.files.snapshots import NO_FILES, SCRATCH_TREE, SessionFiles
+from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
-from footplate.domain.ports.engine import LiveTurn, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.ports.engine import LiveTurn, OpenEnvironment, OpenRequest, Trees
 from footplate.domain.ports.harness import TurnContext
-from footplate.domain.projects.project import SessionProject
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Mode, Turn, TurnOutcome, TurnStatus
 from footplate.engine.conversation_cache import ConversationCache
@@ -237,21 +235,9 @@ class _Folders:
         self._opened = opened
         self._tree = tree
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
-        del organisation, config, models, projects, files
-        self._opened.append(session_id)
-        directory = self._root / session_id
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
+        self._opened.append(request.session_id)
+        directory = self._root / request.session_id
         directory.mkdir(exist_ok=True)
         trees = {} if self._tree is None else {self._tree: directory}
-        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables, trees=trees)
+        return UnsandboxedEnvironment(str(directory), deadline=request.deadline, env=request.variables, trees=trees)

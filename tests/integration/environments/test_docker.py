@@ -31,6 +31,7 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.ports.engine import OpenRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.environments.docker import abandoned_containers, container_owner, labels
 from footplate.environments.docker.container_spec import SOCKET_TARGET
@@ -80,7 +81,13 @@ async def opened(dockerd: Dockerd, tmp_path: Path, mark: ProcessMark) -> AsyncIt
         )
         variables = {**mark.env, "FOOTPLATE_TURN_ID": "turn_1"}
         environment = await found.factory.open_environment(
-            "acme", session, deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
+            OpenRequest(
+                organisation="acme",
+                session_id=session,
+                deadline=lease_clock() + 60,
+                variables=variables,
+                config=EnvironmentConfig(),
+            )
         )
         assert isinstance(environment, DockerEnvironment)
         environments.append(environment)
@@ -250,7 +257,13 @@ async def test_the_result_of_a_setup_script_is_cached(dockerd: Dockerd, tmp_path
     for _ in range(2):
         found = await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=wanted)
         environment = await found.factory.open_environment(
-            "acme", "session", deadline=lease_clock() + 60, variables={}, config=EnvironmentConfig(), models=None
+            OpenRequest(
+                organisation="acme",
+                session_id="session",
+                deadline=lease_clock() + 60,
+                variables={},
+                config=EnvironmentConfig(),
+            )
         )
         outputs.append((await environment.shell("cat /opt/made; echo $PATH", timeout=20)).stdout)
         await environment.aclose()
@@ -300,7 +313,13 @@ async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, 
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
     with pytest.raises(InvalidRequest, match="Docker engine's socket"):
         await found.factory.open_environment(
-            "acme", "session", deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
+            OpenRequest(
+                organisation="acme",
+                session_id="session",
+                deadline=lease_clock() + 60,
+                variables=variables,
+                config=EnvironmentConfig(),
+            )
         )
 
 
@@ -319,7 +338,13 @@ async def test_the_data_directory_inside_a_named_directory_is_hidden(dockerd: Do
     )
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(project)})}
     environment = await found.factory.open_environment(
-        "acme", "session", deadline=lease_clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
+        OpenRequest(
+            organisation="acme",
+            session_id="session",
+            deadline=lease_clock() + 60,
+            variables=variables,
+            config=EnvironmentConfig(),
+        )
     )
     try:
         result = await environment.run(
@@ -425,7 +450,13 @@ class TestNamedContainer:
         found = await probe_docker(dockerd.address, worker_settings, tmp_path / "docker", image_or_container=named)
         assert isinstance(found.factory, NamedContainerFactory)
         environment = await found.factory.open_environment(
-            "acme", "session", deadline=lease_clock() + 60, variables=mark.env, config=EnvironmentConfig(), models=None
+            OpenRequest(
+                organisation="acme",
+                session_id="session",
+                deadline=lease_clock() + 60,
+                variables=mark.env,
+                config=EnvironmentConfig(),
+            )
         )
         assert isinstance(environment, DockerEnvironment)
         yield environment
@@ -493,7 +524,14 @@ async def test_mounted_sockets_and_the_environments_hosts(dockerd: Dockerd, tmp_
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=lease_clock() + 60)
         environment = await found.factory.open_environment(
-            "acme", "session", deadline=lease_clock() + 60, variables={}, config=config, models=models
+            OpenRequest(
+                organisation="acme",
+                session_id="session",
+                deadline=lease_clock() + 60,
+                variables={},
+                config=config,
+                models=models,
+            )
         )
         try:
             requests = [(3128, "http://127.0.0.1:80/"), (3128, "http://127.0.0.1:81/"), (3129, "/anthropic/v1/models")]
@@ -520,12 +558,13 @@ async def test_the_network_of_a_named_container_cannot_be_limited(dockerd: Docke
     )
     with pytest.raises(InvalidRequest, match=r"config\.networking: the backend `docker` cannot limit the network"):
         await NamedContainerFactory(worker_settings, host, "theirs").open_environment(
-            "acme",
-            "session",
-            deadline=lease_clock() + 60,
-            variables={},
-            config=EnvironmentConfig(limited=True),
-            models=None,
+            OpenRequest(
+                organisation="acme",
+                session_id="session",
+                deadline=lease_clock() + 60,
+                variables={},
+                config=EnvironmentConfig(limited=True),
+            )
         )
 
 

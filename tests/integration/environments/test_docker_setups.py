@@ -20,6 +20,7 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.ports.engine import OpenRequest
 from footplate.environments.docker import abandoned_containers, image_inspection
 from footplate.environments.docker.engine_api import connect_engine, find_container
 from footplate.environments.docker.environment import DockerEnvironment
@@ -92,7 +93,9 @@ async def run_for_output(
     environments: ContainerFactory, config: EnvironmentConfig, command: str, organisation: str = "acme"
 ) -> str:
     environment = await environments.open_environment(
-        organisation, "session", deadline=lease_clock() + 60, variables={}, config=config, models=None
+        OpenRequest(
+            organisation=organisation, session_id="session", deadline=lease_clock() + 60, variables={}, config=config
+        )
     )
     assert isinstance(environment, DockerEnvironment)
     try:

@@ -11,7 +11,7 @@ from footplate.domain.agents.environment_config import Backend, EnvironmentConfi
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
-from footplate.domain.ports.engine import Environments
+from footplate.domain.ports.engine import Environments, OpenRequest
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
 from footplate.environments.sandbox.probe import SandboxProbe
 from footplate.lease_clock import lease_clock
@@ -29,7 +29,14 @@ async def run_for_output(environments: Environments, config: EnvironmentConfig, 
         models = proxy.grant(deadline=lease_clock() + 60)
         try:
             environment = await environments.open_environment(
-                "default", "sesn_1", deadline=lease_clock() + 60, variables={}, config=config, models=models
+                OpenRequest(
+                    organisation="default",
+                    session_id="sesn_1",
+                    deadline=lease_clock() + 60,
+                    variables={},
+                    config=config,
+                    models=models,
+                )
             )
             try:
                 result = await environment.shell(command, timeout=30)

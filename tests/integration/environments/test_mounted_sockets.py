@@ -10,7 +10,7 @@ import pytest
 
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.network.command_network_access import Network
-from footplate.domain.ports.engine import ModelGrant, OpenEnvironment
+from footplate.domain.ports.engine import ModelGrant, OpenEnvironment, OpenRequest
 from footplate.domain.ports.harness import Endpoint
 from footplate.environments import programs
 from footplate.environments.factory import SandboxFactory
@@ -51,7 +51,14 @@ async def open_turn(
         deadline = lease_clock() + 60
         grant = proxy.grant(deadline=deadline)
         environment = await environments.open_environment(
-            "org", "s", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
+            OpenRequest(
+                organisation="org",
+                session_id="s",
+                deadline=deadline,
+                variables={},
+                config=EnvironmentConfig(),
+                models=grant,
+            )
         )
         try:
             yield environment, grant, model

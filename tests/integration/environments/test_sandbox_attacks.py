@@ -14,6 +14,7 @@ import pytest
 from footplate.domain.agents.environment_config import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.network.command_network_access import Network
+from footplate.domain.ports.engine import OpenRequest
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.environments.base_environment import BaseEnvironment
 from footplate.environments.factory import SandboxFactory
@@ -67,12 +68,14 @@ async def open_sandbox(
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=lease_clock() + lease)
         environment = await environments.open_environment(
-            "org",
-            "session",
-            deadline=lease_clock() + lease,
-            variables={"FOOTPLATE_CONTEXT": context},
-            config=EnvironmentConfig(),
-            models=models,
+            OpenRequest(
+                organisation="org",
+                session_id="session",
+                deadline=lease_clock() + lease,
+                variables={"FOOTPLATE_CONTEXT": context},
+                config=EnvironmentConfig(),
+                models=models,
+            )
         )
         assert isinstance(environment, BaseEnvironment)
         try:

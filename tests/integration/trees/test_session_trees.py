@@ -25,7 +25,7 @@ from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
 from footplate.domain.files.snapshots import CollectedCommits, Snapshot
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
-from footplate.domain.ports.engine import CheckoutTarget, Environments
+from footplate.domain.ports.engine import CheckoutTarget, Environments, OpenRequest
 from footplate.domain.ports.harness import MAX_READ_BYTES, CommandResult
 from footplate.domain.projects.allowed_directories import AllowedRoots
 from footplate.domain.projects.project import BaseCommit, SessionProject, Trust
@@ -129,13 +129,15 @@ async def run_commands(environments: Environments, projects: Sequence[SessionPro
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=lease_clock() + 60)
         opened = await environments.open_environment(
-            "default",
-            SESSION,
-            deadline=lease_clock() + 60,
-            variables={},
-            config=EnvironmentConfig(),
-            models=models,
-            projects=projects,
+            OpenRequest(
+                organisation="default",
+                session_id=SESSION,
+                deadline=lease_clock() + 60,
+                variables={},
+                config=EnvironmentConfig(),
+                models=models,
+                projects=projects,
+            )
         )
         try:
             outputs = []
@@ -666,13 +668,15 @@ async def test_the_agents_commits_are_collected_as_a_bundle(host: Host, environm
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=lease_clock() + 60)
         opened = await environments.open_environment(
-            "default",
-            SESSION,
-            deadline=lease_clock() + 60,
-            variables={},
-            config=EnvironmentConfig(),
-            models=models,
-            projects=[based],
+            OpenRequest(
+                organisation="default",
+                session_id=SESSION,
+                deadline=lease_clock() + 60,
+                variables={},
+                config=EnvironmentConfig(),
+                models=models,
+                projects=[based],
+            )
         )
         try:
             mirror = host.trees.open_git("default", SESSION, host.checkout_target().tree)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
-from footplate.domain.ports.engine import Claim, ModelGrant, OpenEnvironment
+from footplate.domain.ports.engine import Claim, ModelGrant, OpenEnvironment, OpenRequest
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions.shell_state import ShellState
 from footplate.engine.turn_resources import TurnResources
@@ -56,5 +56,5 @@ class FakeResourceFactory:
         self.resources.append(FakeResource())
         return self.resources[-1]
 
-    async def open_environment(self, *_: object, models: Any, **__: object) -> Any:
-        return models
+    async def open_environment(self, request: OpenRequest) -> Any:
+        return request.models

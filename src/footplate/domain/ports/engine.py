@@ -504,25 +504,27 @@ class OutputDirectories(Protocol):
     ) -> OutputCollector: ...
 
 
-class Environments(Protocol):
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
-        """Open the environment of a turn.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRequest:
+    """What the environment of a turn is opened with."""
 
-        `variables` are set for every command. `models` can be reached from inside even without a network. The first of
-        `projects` is the working directory. `files`: the state to which the session's trees are restored. Raises
-        `InvalidRequest` for a configuration that cannot be enforced.
-        """
+    organisation: str
+    session_id: str
+    deadline: float
+    variables: Mapping[str, str]
+    """Set for every command."""
+    config: EnvironmentConfig
+    models: ModelGrant | None = None
+    """The endpoints that can be reached from inside even without a network. None: there are none."""
+    projects: Sequence[SessionProject] = ()
+    """The first one is the working directory."""
+    files: SessionFiles = NO_FILES
+    """The state to which the session's trees are restored."""
+
+
+class Environments(Protocol):
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
+        """Open the environment of a turn. Raises `InvalidRequest` for a configuration that cannot be enforced."""
 
 
 class Waker(Protocol):

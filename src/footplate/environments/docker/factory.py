@@ -8,18 +8,14 @@ from pathlib import Path
 
 from footplate.domain.agents.environment_config import (
     Backend,
-    EnvironmentConfig,
     build_setup_script,
     check_supported,
     resolve_network,
 )
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.files.snapshots import NO_FILES, SessionFiles
 from footplate.domain.network.command_network_access import Network
-from footplate.domain.organisations.organisation_names import directory_name
-from footplate.domain.ports.engine import Egress, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.ports.engine import Egress, Environments, OpenEnvironment, OpenRequest, Trees
 from footplate.domain.projects.allowed_directories import AllowedRoots
-from footplate.domain.projects.project import SessionProject
 from footplate.environments.base_environment import DEFAULT_GRACE
 from footplate.environments.docker import container_spec, labels, passwd_files
 from footplate.environments.docker.container_launch import NamedContainerLaunch, NewContainerLaunch, path_in_container
@@ -56,18 +52,12 @@ class WorkerSettings:
     worker: str = ""
     trees: Trees | None = None
 
-    async def prepare_location(
-        self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
-    ) -> SessionLocation:
-        session_dir = self.root / directory_name(organisation) / session_id
+    async def prepare_location(self, request: OpenRequest) -> SessionLocation:
         hidden = [path.resolve() for path in self.hidden]
-        allowed_roots = None if has_projects else self.allowed_roots
-        return await prepare_location(
-            session_dir, organisation, variables, allowed_roots=allowed_roots, hidden=hidden, uid=self.uid
-        )
+        return await prepare_location(self.root, request, allowed_roots=self.allowed_roots, hidden=hidden, uid=self.uid)
 
-    def create_lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
-        return create_lease(self.data, organisation, session_id, variables) if self.data is not None else None
+    def create_lease(self, request: OpenRequest) -> Lease | None:
+        return create_lease(self.data, request) if self.data is not None else None
 
 
 class ContainerFactory(Environments):
@@ -87,28 +77,15 @@ class ContainerFactory(Environments):
     def engine(self) -> str:
         return self._host.engine
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant | None,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
         settings = self._settings
-        check_supported(config, settings.backend)
-        location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
-        checked_out = await working_tree_paths.check_out_trees(
-            settings.trees, organisation, session_id, projects, files, location, enclosed=True, deadline=deadline
-        )
-        network = resolve_network(config, settings.backend)
+        check_supported(request.config, settings.backend)
+        location = await settings.prepare_location(request)
+        checked_out = await working_tree_paths.check_out_trees(settings.trees, request, location, enclosed=True)
+        network = resolve_network(request.config, settings.backend)
         egress_proxy = settings.egress.create_proxy(network) if settings.egress and network.mode == "allow" else None
-        lease = settings.create_lease(organisation, session_id, variables)
-        sockets = create_sockets(lease, models, egress_proxy) if lease is not None and models is not None else None
+        lease = settings.create_lease(request)
+        sockets = create_sockets(lease, request.models, egress_proxy)
         view = FilesystemView(
             tree=location.tree,
             state=location.state,
@@ -120,31 +97,32 @@ class ContainerFactory(Environments):
             socket_names=sockets.names if sockets else (),
             limits=settings.limits,
             trees=checked_out,
-            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
+            subdirectory=find_subdirectory(location.tree, request.variables) if request.projects else "",
         )
         container_labels = {
-            labels.ORGANISATION: organisation,
-            labels.SESSION: session_id,
-            labels.TURN: variables.get("FOOTPLATE_TURN_ID", ""),
+            labels.ORGANISATION: request.organisation,
+            labels.SESSION: request.session_id,
+            labels.TURN: request.variables.get("FOOTPLATE_TURN_ID", ""),
         }
         return await asyncio.to_thread(
             self.create_environment,
             view,
             location.user,
             container_labels,
-            deadline=deadline,
+            deadline=request.deadline,
             sockets=sockets,
             env={
-                **variables,
-                **working_tree_paths.project_variables(projects, checked_out),
+                **request.variables,
+                **working_tree_paths.project_variables(request.projects, checked_out),
                 **(PROXY_VARIABLES if egress_proxy else {}),
             },
             lease=lease,
-            recipe=self._build_recipe(organisation, config, network),
+            recipe=self._build_recipe(request, network),
         )
 
-    def _build_recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> ImageRecipe | None:
+    def _build_recipe(self, request: OpenRequest, network: Network) -> ImageRecipe | None:
         """Returns the image and setup that the environment requests, or None if it uses the default."""
+        config = request.config
         setup = build_setup_script(config)
         if not config.image and not setup:
             return None
@@ -153,7 +131,7 @@ class ContainerFactory(Environments):
             setup=setup,
             setup_network=self._network,
             network=network,
-            organisation=organisation,
+            organisation=request.organisation,
             help_text="Fix `config.packages` or `config.setup` of the environment. Both run as root in the image's "
             "`sh`, with the environment's network access.",
         )
@@ -218,22 +196,11 @@ class NamedContainerFactory(Environments):
         self._host = host
         self._name = name
 
-    async def open_environment(
-        self,
-        organisation: str,
-        session_id: str,
-        *,
-        deadline: float,
-        variables: Mapping[str, str],
-        config: EnvironmentConfig,
-        models: ModelGrant | None,
-        projects: Sequence[SessionProject] = (),
-        files: SessionFiles = NO_FILES,
-    ) -> OpenEnvironment:
-        del models  # a turn's sockets cannot be mounted into a container that already runs
+    async def open_environment(self, request: OpenRequest) -> OpenEnvironment:
+        # A turn's sockets cannot be mounted into a container that already runs.
         settings, host = self._settings, self._host
-        check_supported(config, settings.backend)
-        location = await settings.prepare_location(organisation, session_id, variables, has_projects=bool(projects))
+        check_supported(request.config, settings.backend)
+        location = await settings.prepare_location(request)
         async with connect_engine(host.engine) as docker:
             running = await find_container(docker, self._name)
             if running is None or not running["State"]["Running"]:
@@ -243,15 +210,7 @@ class NamedContainerFactory(Environments):
                 )
         path_inside = partial(path_in_container, running["Mounts"], container=self._name)
         checked_out = await working_tree_paths.check_out_trees(
-            settings.trees,
-            organisation,
-            session_id,
-            projects,
-            files,
-            location,
-            enclosed=False,
-            deadline=deadline,
-            path_inside=path_inside,
+            settings.trees, request, location, enclosed=False, path_inside=path_inside
         )
         view = FilesystemView(
             tree=location.tree,
@@ -260,7 +219,7 @@ class NamedContainerFactory(Environments):
             limits=settings.limits,
             root_inside=path_inside(str(location.tree)),
             trees=checked_out,
-            subdirectory=find_subdirectory(location.tree, variables) if projects else "",
+            subdirectory=find_subdirectory(location.tree, request.variables) if request.projects else "",
         )
         inside_paths = {
             str(path): path_inside(str(path)) for path in (host.rendezvous_dir, host.runtime.directory.parent)
@@ -284,14 +243,14 @@ class NamedContainerFactory(Environments):
             host,
             start,
             user=location.user,
-            deadline=deadline,
+            deadline=request.deadline,
             env={
                 "HOME": path_inside(str(location.state / "home")),
                 OUTPUTS_VARIABLE: path_inside(str(location.state / OUTPUTS)),
-                **variables,
-                **working_tree_paths.project_variables(projects, checked_out),
+                **request.variables,
+                **working_tree_paths.project_variables(request.projects, checked_out),
             },
-            lease=settings.create_lease(organisation, session_id, variables),
+            lease=settings.create_lease(request),
         )
 
 

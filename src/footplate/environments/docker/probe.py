@@ -10,6 +10,7 @@ from typing import Final
 
 from footplate.domain.agents.environment_config import EnvironmentConfig
 from footplate.domain.errors import Unavailable
+from footplate.domain.ports.engine import OpenRequest
 from footplate.environments.docker.engine_api import NoContainer, connect_engine
 from footplate.environments.docker.environment import DockerHost
 from footplate.environments.docker.factory import ContainerFactory, NamedContainerFactory, WorkerSettings
@@ -109,12 +110,13 @@ async def _test_container(
     test_dir = await asyncio.to_thread(_create_test_directory, settings.root)
     try:
         environment = await create_factory(replace(settings, root=test_dir, data=None)).open_environment(
-            "probe",
-            "probe",
-            deadline=lease_clock() + _LEASE_SECONDS,
-            variables={},
-            config=EnvironmentConfig(),
-            models=None,
+            OpenRequest(
+                organisation="probe",
+                session_id="probe",
+                deadline=lease_clock() + _LEASE_SECONDS,
+                variables={},
+                config=EnvironmentConfig(),
+            )
         )
         try:
             await environment.write("probe", b"written inside")

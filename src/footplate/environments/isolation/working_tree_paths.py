@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.files.snapshots import SCRATCH_TREE, SessionFiles
-from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, Trees
+from footplate.domain.files.snapshots import SCRATCH_TREE
+from footplate.domain.ports.engine import CheckedOutTree, CheckoutTarget, OpenRequest, Trees
 from footplate.domain.projects.project import SessionProject
 from footplate.environments.isolation.filesystem_view import HOME, WORKSPACE_MOUNT
 
@@ -33,14 +33,10 @@ class SessionLocation:
 
 async def check_out_trees(
     trees: Trees | None,
-    organisation: str,
-    session_id: str,
-    projects: Sequence[SessionProject],
-    files: SessionFiles,
+    request: OpenRequest,
     location: SessionLocation,
     *,
     enclosed: bool,
-    deadline: float,
     path_inside: Callable[[str], str] = str,
 ) -> Sequence[CheckedOutTree]:
     """Restores HOME and checks out the session's projects, the working directory first. With `enclosed`, processes
@@ -48,9 +44,10 @@ async def check_out_trees(
     """
     if trees is not None:
         await trees.restore_home(
-            organisation, session_id, location.state / HOME, location.user, files, deadline=deadline
+            *(request.organisation, request.session_id, location.state / HOME, location.user, request.files),
+            deadline=request.deadline,
         )
-    if not projects and (trees is None or location.named):
+    if not request.projects and (trees is None or location.named):
         return ()
     if trees is None:
         raise Permanent("This worker does not support projects.", help_text="Create the session without projects.")
@@ -63,7 +60,9 @@ async def check_out_trees(
         objects_inside_path=OBJECTS_INSIDE if enclosed else lambda objects: path_inside(str(objects)),
         owner=location.user,
     )
-    return await trees.check_out(organisation, session_id, projects, target, files, deadline=deadline)
+    return await trees.check_out(
+        *(request.organisation, request.session_id, request.projects, target, request.files), deadline=request.deadline
+    )
 
 
 def session_trees(checked_out: Sequence[CheckedOutTree], tree: Path, *, named: bool) -> Mapping[str, Path]:
