@@ -121,6 +121,7 @@ NAMES: Final[Mapping[str, str]] = {
     "dash-7": "notifications_reach_browsers",
     "deploy-2": "pooler_in_transaction_mode",
     "deploy-7": "install_sizes",
+    "deploy-9": "composition_and_named_parameters",
     "plain-1": "names_and_structure",
     "plain-4": "outdated_evidence_is_marked",
     "ci-1": "ci_duration",

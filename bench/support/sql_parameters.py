@@ -41,9 +41,10 @@ def count_positional() -> Mapping[str, int]:
 
 
 def find_long_lists() -> list[str]:
+    counts = count_positional()
     return [
-        *(f"{name} has {count} positional parameters" for name, count in count_positional().items() if count > 5),
-        *(f"{name} mixes names and numbers" for name in PARAMETERS if count_positional()[name]),
+        *(f"{name} has {count} positional parameters" for name, count in counts.items() if count > MAX_POSITIONAL),
+        *(f"{name} mixes names and numbers" for name in PARAMETERS if counts[name]),
     ]
 
 

@@ -18,6 +18,7 @@ from footplate.environments.backend_selection import OfferedBackends
 from footplate.environments.factory import SandboxFactory, UnsandboxedFactory
 from footplate.environments.isolation.cgroups import CgroupFactory, NoCgroups
 from footplate.environments.isolation.resource_limits import SandboxLimits
+from footplate.environments.reaper.expired_lease_reaper import Reaper, ReaperResult
 from footplate.environments.reaper.periodic_reaper import SweepCallback
 from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 from footplate.environments.sandbox import probe
@@ -108,6 +109,11 @@ def find_cgroup_directories() -> Sequence[Path]:
         return CgroupFactory.detect().paths
     except (NoCgroups, OSError):
         return ()
+
+
+def find_leftovers(settings: Settings) -> ReaperResult:
+    """Find what the reaper would remove on this host."""
+    return Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers()
 
 
 async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) -> int:

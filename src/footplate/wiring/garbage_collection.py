@@ -12,14 +12,13 @@ import structlog
 
 from footplate.config import Settings
 from footplate.domain.files.object_gc import ObjectVerdict, RetentionReason
-from footplate.environments.reaper.expired_lease_reaper import Reaper
 from footplate.environments.reaper.session_directory_reaper import WorkspaceReaper
 from footplate.store.database import Database
 from footplate.store.object_store import Objects
 from footplate.store.retention.expiry import SessionExpiry
 from footplate.store.retention.object_gc import ObjectGarbageCollector
 from footplate.store.session_existence import SessionRegistry
-from footplate.wiring.environment_backend import find_cgroup_directories
+from footplate.wiring.environment_backend import find_leftovers
 from footplate.wiring.shared_components import open_database, open_objects
 
 log = structlog.get_logger(__name__)
@@ -64,9 +63,7 @@ async def collect_garbage(settings: Settings, *, dry_run: bool) -> GcReport:
 async def _check_host(settings: Settings, sessions: SessionRegistry, report: GcReport) -> None:
     if settings.retention_trees is None:
         return
-    in_use = await asyncio.to_thread(
-        lambda: Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers().sessions
-    )
+    in_use = (await asyncio.to_thread(find_leftovers, settings)).sessions
     workspaces = WorkspaceReaper(settings.data_dir, sessions, released_after=settings.retention_trees)
     for organisation, session_id in await workspaces.find_expired(in_use):
         async with sessions.resting(session_id, settings.retention_trees) as files:

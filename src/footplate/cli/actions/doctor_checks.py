@@ -239,17 +239,16 @@ async def _check_backend(settings: Settings, backend: BackendName) -> Finding:
 
 async def check_leftovers(settings: Settings) -> Finding:
     """Counts the leftovers that the reaper would remove on this machine. Only workers remove them."""
-    from footplate.environments.reaper.expired_lease_reaper import Reaper
     from footplate.wiring.environment_backend import (
         count_abandoned_containers,
         count_unknown_sessions,
-        find_cgroup_directories,
+        find_leftovers,
     )
 
     name = "Leftovers"
     if sys.platform != "linux":
         return Finding(name, "ok", "not checked on this system")
-    found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, find_cgroup_directories()).find_leftovers())
+    found = await asyncio.to_thread(find_leftovers, settings)
     try:
         unknown: int | None = await count_unknown_sessions(settings, found.sessions)
     except (FootplateError, OSError, asyncpg.PostgresError):
