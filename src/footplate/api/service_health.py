@@ -6,12 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
-from redis.asyncio import Redis
-from temporalio.client import Client
 
 from footplate.domain.ports.api import OK, HealthReport
-from footplate.store.database import Database
-from footplate.store.object_store import Objects
 
 log = structlog.get_logger(__name__)
 
@@ -59,12 +55,3 @@ class ApiHealth:
         if before != OK:
             log.info("a service that the API needs responds again", action="health.restored", part=name)
         return OK
-
-
-def checks_of_api(database: Database, redis: Redis, temporal: Client, objects: Objects) -> dict[str, Check]:
-    return {
-        "database": lambda: database.fetch("heads", []),
-        "redis": redis.ping,
-        "temporal": temporal.service_client.check_health,
-        "objects": objects.check_access,
-    }

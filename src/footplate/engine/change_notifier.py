@@ -1,16 +1,25 @@
 """Notifies event streams, running turns and workflows after a commit, in the API and in workers."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from footplate.domain.errors import FootplateError
 from footplate.domain.ports.api import AcceptedInputs
 from footplate.domain.ports.engine import Waker
+from footplate.domain.sessions.events import Position
 from footplate.domain.sessions.turns import SessionToWake
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.wake_sessions import wake_sessions
-from footplate.stream.live_publisher import LivePublisher
-from footplate.stream.nudges import NudgeSender
+
+
+class LiveEvents(Protocol):
+    async def publish(self, organisation: str, session_id: str, positions: Sequence[Position]) -> None:
+        """Publish committed events."""
+
+    def notify_feed(self, organisation: str) -> None:
+        """Notify the readers of the organisation's feed of a change without an event."""
 
 
 class ChangeNotifier:
@@ -18,8 +27,8 @@ class ChangeNotifier:
 
     def __init__(
         self,
-        live: LivePublisher,
-        nudger: NudgeSender,
+        live: LiveEvents,
+        nudge: Callable[[str], Awaitable[None]],
         waker: Waker,
         child_cancellation: ChildCancellation,
         schedules: DeploymentSchedules,
@@ -27,7 +36,7 @@ class ChangeNotifier:
         self._live = live
         self._schedules = schedules
         self._child_cancellation = child_cancellation
-        self._nudger = nudger
+        self._nudge = nudge
         self._waker = waker
 
     async def notify_accepted(self, accepted: AcceptedInputs) -> None:
@@ -35,7 +44,7 @@ class ChangeNotifier:
         if accepted.changes_feed:
             self._live.notify_feed(accepted.organisation)
         if accepted.nudge:
-            await self._nudger.nudge(accepted.session_id)
+            await self._nudge(accepted.session_id)
         if accepted.ends_wait:
             with suppress(FootplateError):  # the next attempt obeys the interrupt
                 await self._waker.end_wait(accepted.organisation, accepted.session_id)

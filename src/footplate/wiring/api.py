@@ -13,12 +13,15 @@ import uvicorn
 
 from footplate import __version__
 from footplate.api.app import create_app
+from footplate.api.requests.organisation_limit_guard import OrganisationLimitGuard, export_limits
 from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.service_container import ApiServices
+from footplate.api.service_health import ApiHealth
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
+from footplate.engine.change_notifier import ChangeNotifier
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.queue_reports import QueueReports
@@ -50,14 +53,12 @@ from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.nudges import NudgeSender
+from footplate.stream.organisation_counters import RequestRates, StreamCounts
 from footplate.stream.stream_hub import StreamHub
 from footplate.stream.terminal_streams import RedisTerminalViews
 from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
-from footplate.wiring.api_health import ApiHealth, checks_of_api
-from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.model_connections import known_models, load_catalog
-from footplate.wiring.organisation_limits import OrganisationLimitGuard, export_limits
 from footplate.wiring.shared_components import (
     check_redis,
     create_data_directory,
@@ -121,7 +122,7 @@ async def run(settings: Settings) -> None:
         metrics.STREAMS.set_function(lambda: hub.open_streams + feeds.open_streams)
         metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
         limits = LimitStore(database, settings.default_limits)
-        limit_guard = OrganisationLimitGuard(limits, redis)
+        limit_guard = OrganisationLimitGuard(limits, RequestRates(redis), StreamCounts(redis))
         await exits.enter_async_context(limit_guard.renewing_stream_leases())
         export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
@@ -137,7 +138,7 @@ async def run(settings: Settings) -> None:
             units=UnitOfWorkFactory(database, objects, limits),
             notifier=ChangeNotifier(
                 live,
-                nudger,
+                nudger.nudge,
                 waker,
                 ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish),
                 DeploymentSchedules(temporal, settings, DeploymentScheduleStore(database)),
@@ -155,7 +156,14 @@ async def run(settings: Settings) -> None:
             ),
             single_sign_on=create_single_sign_on(settings, database, keys, sessions, failures),
             limit_guard=limit_guard,
-            health=ApiHealth(checks_of_api(database, redis, temporal, objects)),
+            health=ApiHealth(
+                {
+                    "database": lambda: database.fetch("heads", []),
+                    "redis": redis.ping,
+                    "temporal": temporal.service_client.check_health,
+                    "objects": objects.check_access,
+                }
+            ),
             queues=QueueReports(temporal, settings),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),

@@ -20,13 +20,8 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 from footplate.config import Settings
 from footplate.domain.agents.environment_config import Backend, BackendName
 from footplate.domain.errors import InvalidRequest, Unavailable
-from footplate.domain.files.delivery import (
-    BranchTarget,
-    Delivery,
-    DeliveryJournal,
-    DeliveryResult,
-    DeliveryService,
-)
+from footplate.domain.files.delivery import DeliveryService
+from footplate.domain.files.recorded_delivery import RecordedDeliveryService
 from footplate.domain.network.address_policy import AddressPolicy
 from footplate.domain.network.command_network_access import Network
 from footplate.domain.policy.hooks import HookAccess
@@ -109,33 +104,7 @@ def create_delivery_service(settings: Settings, database: Database, reader: Diff
         WriteLeases(database, hold=settings.branch_lease),
         max_concurrent=_MAX_DELIVERIES,
     )
-    return _DeliveryService(Deliveries(database), deliverer)
-
-
-class _DeliveryService:
-    """Delivers a session's work. Each delivery is recorded in the log before it is made."""
-
-    def __init__(self, log: Deliveries, deliverer: Deliverer) -> None:
-        self._log = log
-        self._deliverer = deliverer
-        self.find_delivery = log.find_delivery
-
-    async def merge(
-        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
-    ) -> DeliveryResult:
-        async with self._log.record_delivery(delivery) as known:
-            return await self._deliverer.merge(known, target.branch, actor=actor, wait=target.wait, journal=journal)
-
-    async def push(
-        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
-    ) -> DeliveryResult:
-        async with self._log.record_delivery(delivery) as known:
-            return await self._deliverer.push(known, target.branch, actor=actor, wait=target.wait, journal=journal)
-
-    @asynccontextmanager
-    async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._log.record_delivery(delivery) as known, self._deliverer.bundle(known) as pieces:
-            yield pieces
+    return RecordedDeliveryService(Deliveries(database), deliverer)
 
 
 def create_data_directory(settings: Settings) -> None:

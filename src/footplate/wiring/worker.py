@@ -22,6 +22,7 @@ from footplate.domain.ports.deployment_health import WorkerDescription
 from footplate.domain.ports.engine import LiveTurn
 from footplate.domain.ports.harness import HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.sessions.groups import ChildLimits
+from footplate.engine.change_notifier import ChangeNotifier
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.deferred_turn_starter import DeferredTurnStarter
@@ -90,7 +91,6 @@ from footplate.trees.projects.tree_setup import CachedTreeSetup
 from footplate.trees.session_trees import SessionTrees
 from footplate.trees.snapshots.pack_consolidation import PackConsolidator
 from footplate.trees.snapshots.upload import SnapshotUploader
-from footplate.wiring.change_notifier import ChangeNotifier
 from footplate.wiring.environment_backend import create_environment_backend
 from footplate.wiring.garbage_collection import collecting_daily
 from footplate.wiring.model_connections import load_endpoints
@@ -259,7 +259,7 @@ async def run(settings: Settings) -> None:
                 database, UnitOfWorkFactory(database, objects, limits), get_allowed_roots(settings).check_context
             ),
             schedules,
-            ChangeNotifier(live, nudger, waker, child_cancellation, schedules).notify_accepted,
+            ChangeNotifier(live, nudger.nudge, waker, child_cancellation, schedules).notify_accepted,
         )
         urgent = (
             schedules,

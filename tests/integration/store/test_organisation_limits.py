@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from footplate.api.requests.organisation_limit_guard import OrganisationLimitGuard
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.organisations.limits import (
     EACH_MEMBER,
@@ -22,7 +23,7 @@ from footplate.store.resources import limits
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.limits import LimitStore
 from footplate.stream import redis_connections
-from footplate.wiring.organisation_limits import OrganisationLimitGuard
+from footplate.stream.organisation_counters import RequestRates, StreamCounts
 
 from .cell import COMPLETED, Cell, awaiting, custom_tool_call, new_principal, tool_result_for
 from .test_feed import read_feed
@@ -249,7 +250,9 @@ async def test_a_guard_checks_and_reports_all_limits(cell: Cell, stack: Stack, m
     keys = ApiKeys(cell.database)
     member = await keys.authenticate(await keys.create_key(new_principal().organisation, "ann", ["admin"]))
     redis = redis_connections.create_command_client(stack.settings.redis_url)
-    replicas = [OrganisationLimitGuard(LimitStore(cell.database), redis) for _ in range(2)]
+    replicas = [
+        OrganisationLimitGuard(LimitStore(cell.database), RequestRates(redis), StreamCounts(redis)) for _ in range(2)
+    ]
     await upload(cell, member, b"1234")
     unlimited = await replicas[0].read_limits(member)
     assert [(use.name, use.scope, use.value) for use in unlimited] == [(name, ORGANISATION, None) for name in LimitName]
@@ -294,7 +297,7 @@ async def test_members_see_their_own_use_and_not_that_of_others(
     for scope in (ORGANISATION, EACH_MEMBER):
         await limit(cell, admin, LimitName.SESSIONS, 10, scope)
     redis = redis_connections.create_command_client(stack.settings.redis_url)
-    guard = OrganisationLimitGuard(LimitStore(cell.database), redis)
+    guard = OrganisationLimitGuard(LimitStore(cell.database), RequestRates(redis), StreamCounts(redis))
 
     async def shown_to(member: Principal) -> dict[str, float | None]:
         uses = await guard.read_limits(member)

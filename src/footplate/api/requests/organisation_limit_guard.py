@@ -3,11 +3,9 @@ there, or in Redis.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final
-
-from redis.asyncio import Redis
+from typing import Final, Protocol
 
 from footplate.domain.errors import FootplateError
 from footplate.domain.organisations.limits import (
@@ -21,8 +19,6 @@ from footplate.domain.organisations.limits import (
 )
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.organisations.roles import Permission, permissions_of
-from footplate.store.resources.limits import LimitStore
-from footplate.stream.organisation_counters import RequestRates, StreamCounts
 from footplate.telemetry import metrics
 
 _COUNTED_IN_REDIS: Final = frozenset({LimitName.REQUESTS_PER_SECOND, LimitName.STREAMS})
@@ -30,11 +26,38 @@ _MAX_COUNT_SECONDS: Final = 2.0
 """How long a scrape waits for the database."""
 
 
+class StoredLimits(Protocol):
+    async def load(self, organisation: str, *, use_cache: bool = True) -> OrganisationLimits: ...
+
+    async def count_used(self, organisation: str, name: LimitName) -> Mapping[str | None, int]:
+        """Return what is used, by member."""
+
+    async def find_limited_organisations(self) -> Sequence[str]: ...
+
+    async def load_member_names(self, organisation: str, ids: Sequence[str]) -> Mapping[str, str]: ...
+
+
+class RequestRates(Protocol):
+    async def count_request(self, applied: Sequence[AppliedLimit]) -> None:
+        """Raise `LimitReached` for a request above one of the limits."""
+
+    async def read_rate(self, limit: AppliedLimit) -> float | None: ...
+
+
+class StreamCounts(Protocol):
+    async def open_stream(self, principal: Principal, applied: Sequence[AppliedLimit]) -> StreamLease: ...
+
+    async def count_open(self, limit: AppliedLimit) -> int | None: ...
+
+    def renewing(self, is_limited: Callable[[str], Awaitable[bool]]) -> AbstractAsyncContextManager[None]:
+        """Renew the leases of the open streams in organisations with a limit."""
+
+
 class OrganisationLimitGuard:
-    def __init__(self, store: LimitStore, redis: Redis) -> None:
+    def __init__(self, store: StoredLimits, rates: RequestRates, streams: StreamCounts) -> None:
         self._store = store
-        self._rates = RequestRates(redis)
-        self._streams = StreamCounts(redis)
+        self._rates = rates
+        self._streams = streams
 
     def renewing_stream_leases(self) -> AbstractAsyncContextManager[None]:
         async def is_limited(organisation: str) -> bool:
