@@ -23,20 +23,20 @@ _TESTS: Final = ("tests/unit/store/test_sql_parameters.py", "tests/integration/s
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     del quick  # both sizes are the same: nothing in it takes long
     contracts = await fresh_clone.run(str(Path(sys.executable).parent / "lint-imports"), "--no-cache")
-    is_kept = contracts.exit_code == 0 and _CONTRACT in contracts.output
+    holds_contract = contracts.exit_code == 0 and _CONTRACT in contracts.output
     by_count = Counter(count for name, count in sql_parameters.count_positional().items() if name not in PARAMETERS)
     counted: JsonObject = {str(count): by_count[count] for count in sorted(by_count)}
     faults = [*sql_parameters.find_long_lists(), *sql_parameters.find_wrong_calls()]
     tests = await run_tests(*_TESTS)
     listed = ", ".join(f"{number} with {count}" for count, number in counted.items())
     named = len(PARAMETERS["append_turn"])
-    contract = "kept" if is_kept else "broken"
+    contract = "kept" if holds_contract else "broken"
     return Figure(
         headline=f"contract {contract}; at most {max(by_count)} positional parameters; {len(faults)} wrong calls",
         summary=f"The import contract `{_CONTRACT.removesuffix(' KEPT')}` is {contract}. {len(PARAMETERS)} statements "
         f"name their parameters, `append_turn` all {named}; of the others, {listed} positional parameters (limit "
         f"{sql_parameters.MAX_POSITIONAL}). Each of the {named * (named - 1) // 2} pairs of arguments of an append was "
         f"swapped and noticed ({len(tests)} tests)" + "".join(f"; {fault}" for fault in faults[:5]),
-        holds=is_kept and not faults and max(by_count) <= sql_parameters.MAX_POSITIONAL,
+        holds=holds_contract and not faults and max(by_count) <= sql_parameters.MAX_POSITIONAL,
         details={"positional": counted, "named": {name: [*names] for name, names in PARAMETERS.items()}},
     )

@@ -15,8 +15,8 @@ from footplate import __version__
 from footplate.api.app import create_app
 from footplate.api.requests.organisation_limit_guard import OrganisationLimitGuard, export_limits
 from footplate.api.server.http_protocol import LimitedConfig
+from footplate.api.server.service_health import ApiHealth
 from footplate.api.service_container import ApiServices
-from footplate.api.service_health import ApiHealth
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, FootplateError

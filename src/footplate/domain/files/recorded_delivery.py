@@ -21,7 +21,7 @@ class DeliveryLog(Protocol):
         """Record the delivery, and remove the record if the delivery is refused."""
 
 
-class WorkDeliverer(Protocol):
+class Deliverer(Protocol):
     async def merge(
         self,
         delivery: Delivery,
@@ -48,7 +48,7 @@ class WorkDeliverer(Protocol):
 class RecordedDeliveryService(DeliveryService):
     """Delivers a session's work. Each delivery is recorded in the log before it is made."""
 
-    def __init__(self, log: DeliveryLog, deliverer: WorkDeliverer) -> None:
+    def __init__(self, log: DeliveryLog, deliverer: Deliverer) -> None:
         self._log = log
         self._deliverer = deliverer
 
