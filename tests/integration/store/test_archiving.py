@@ -219,9 +219,9 @@ async def test_a_session_that_is_not_archived_costs_no_extra_query(
     for name in ("fetch", "fetchrow"):
         real = getattr(cell.database, name)
 
-        def counted(query: str, *args: Any, _real: Any = real) -> Any:
+        def counted(query: str, *args: Any, _real: Any = real, **values: Any) -> Any:
             queries.append(query)
-            return _real(query, *args)
+            return _real(query, *args, **values)
 
         monkeypatch.setattr(cell.database, name, counted)
     assert session.claim is not None
