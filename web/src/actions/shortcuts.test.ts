@@ -63,35 +63,6 @@ describe("ShortcutHandler", () => {
     expect([inbox.mock.calls.length, item.mock.calls.length]).toEqual([1, 1]);
   });
 
-  it("keeps keys while the page changes, and runs them in their order", () => {
-    const order: string[] = [];
-    let isChanging = true;
-    ends.push(
-      offerAction("inbox.test-down", () => {
-        order.push("down");
-        isChanging = true;
-      }),
-    );
-    const shortcuts = new ShortcutHandler(() => isChanging);
-    for (const key of ["j", "i", "x"]) {
-      expect(press(shortcuts, key, { at: 0 })).toBe(key !== "x");
-    }
-    isChanging = false;
-    shortcuts.runWaiting(10);
-    expect(order).toEqual(["down"]);
-    // What the page offers only now, because of the key before.
-    ends.push(offerAction("inbox.test-item", () => order.push("item")));
-    isChanging = false;
-    shortcuts.runWaiting(20);
-    expect(order).toEqual(["down", "item"]);
-    isChanging = true;
-    press(shortcuts, "j", { at: 100 });
-    press(shortcuts, "i", { at: 9000 });
-    isChanging = false;
-    shortcuts.runWaiting(9999);
-    expect(order).toEqual(["down", "item"]);
-  });
-
   it("prefers the page's action, and the global one without it", () => {
     const everywhere = offer("global.test-down");
     const shortcuts = new ShortcutHandler();

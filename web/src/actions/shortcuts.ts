@@ -9,8 +9,6 @@ function hasKeyOwner(): boolean {
 }
 /** Between the keys of a sequence. */
 const SEQUENCE_MS = 1000;
-/** If a key waited longer for the page, it and those after it are forgotten. */
-const LONGEST_WAIT_MS = 5000;
 const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
 /** The name of the pressed keys: `a`, `shift+j`, `mod+k`, `?`. Null for a modifier alone. */
@@ -86,25 +84,9 @@ function pressesControl(key: string, target: EventTarget | null): boolean {
   );
 }
 
-interface PressedKey {
-  key: string;
-  isRepeat: boolean;
-  at: number;
-}
-
-/**
- * While the page changes, as after `j`, it still offers the actions of the entry before. So keys wait for the change, and
- * then run in their order: `j` and `a` never allow the call that was selected before the `j`.
- */
 export class ShortcutHandler {
   #pressed: string[] = [];
   #pressedAt = 0;
-  #waiting: PressedKey[] = [];
-  readonly #isPageChanging: () => boolean;
-
-  constructor(isPageChanging: () => boolean = () => false) {
-    this.#isPageChanging = isPageChanging;
-  }
 
   /** Runs what the key stands for. Returns whether it was a shortcut. */
   handle(event: KeyboardEvent): boolean {
@@ -120,44 +102,17 @@ export class ShortcutHandler {
     if (!hasModifier && hasKeyOwner()) {
       return false;
     }
-    const pressed = { key, isRepeat: event.repeat, at: event.timeStamp };
-    if (this.#waiting.length === 0 && !this.#isPageChanging()) {
-      return this.#run(pressed);
-    }
-    const isShortcut = listActions().some((action) => action.shortcut?.split(" ").includes(key));
-    if (isShortcut) {
-      this.#waiting.push(pressed);
-    }
-    return isShortcut;
-  }
-
-  /** Runs the keys that waited for the page, until one changes the page again. */
-  runWaiting(now: number): void {
-    while (!this.#isPageChanging()) {
-      const pressed = this.#waiting.shift();
-      if (pressed === undefined) {
-        return;
-      }
-      if (now - pressed.at > LONGEST_WAIT_MS || hasKeyOwner()) {
-        this.#waiting = [];
-        return;
-      }
-      this.#run(pressed);
-    }
-  }
-
-  #run({ key, isRepeat, at }: PressedKey): boolean {
-    if (at - this.#pressedAt > SEQUENCE_MS) {
+    if (event.timeStamp - this.#pressedAt > SEQUENCE_MS) {
       this.#pressed = [];
     }
-    this.#pressedAt = at;
+    this.#pressedAt = event.timeStamp;
     const sequence = [...this.#pressed, key];
     const available = listActions().filter((action) => action.shortcut !== undefined && isAvailable(action.id));
     const action = find(available, sequence.join(" ")) ?? (sequence.length > 1 ? find(available, key) : undefined);
     if (action !== undefined) {
       this.#pressed = [];
       // A key that is held must not allow one call after the other.
-      return isRepeat && action.canRepeat !== true ? true : runAction(action.id);
+      return event.repeat && action.canRepeat !== true ? true : runAction(action.id);
     }
     const starts = (text: string): boolean => available.some((one) => one.shortcut?.startsWith(`${text} `));
     this.#pressed = starts(sequence.join(" ")) ? sequence : starts(key) ? [key] : [];

@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Outlet, useNavigate } from "@tanstack/react-router";
 import { Suspense, useEffect, useState } from "react";
 
+import { ShortcutHandler } from "../actions/shortcuts";
 import { useActions } from "../actions/use-actions";
 import { openFeed } from "../api/feed";
 import { signOut } from "../api/queries/me";
@@ -14,7 +15,6 @@ import { SETTINGS_SECTIONS } from "../pages/settings/search";
 import { BottomBar } from "./bottom-bar";
 import { lazyDialog } from "./lazy-part";
 import { NAVIGATION } from "./navigation";
-import { Shortcuts } from "./shortcuts";
 import { Sidebar } from "./sidebar";
 import { setTheme } from "./theme";
 import { TopBar } from "./top-bar";
@@ -32,6 +32,19 @@ export function Frame() {
   useEffect(() => {
     // It is tried again with the next page load; the settings show what is wrong.
     renewSubscription().catch(() => undefined);
+  }, []);
+
+  useEffect(() => {
+    const shortcuts = new ShortcutHandler();
+    function onKeyDown(event: KeyboardEvent): void {
+      if (shortcuts.handle(event)) {
+        event.preventDefault();
+      }
+    }
+    document.addEventListener("keydown", onKeyDown);
+    return () => {
+      document.removeEventListener("keydown", onKeyDown);
+    };
   }, []);
 
   useActions({
@@ -99,7 +112,6 @@ export function Frame() {
       <a href="#page" className="fixed top-2 left-2 z-50 rounded-md bg-raised px-3 py-2 shadow-popup not-focus:sr-only">
         Skip to the page
       </a>
-      <Shortcuts />
       <Sidebar />
       <div className="flex min-w-0 flex-1 flex-col">
         <TopBar />
