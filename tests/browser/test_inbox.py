@@ -51,9 +51,9 @@ async def test_two_windows_see_each_others_decisions(workplace: Workplace) -> No
     bob = (await workplace.sign_in()).page
     await expect(_items(ann)).to_have_count(2)
     await expect(_items(bob)).to_have_count(2)
-    await ann.keyboard.press("j")
-    await ann.keyboard.press("k")
-    await expect(_items(ann).first).to_have_attribute("aria-current", re.compile("true|page"))
+    for key, selected in [("j", 1), ("k", 0)]:
+        await ann.keyboard.press(key)
+        await expect(_items(ann).nth(selected)).to_have_attribute("aria-current", re.compile("true|page"))
     shown = await _call(ann).inner_text()
     command = "echo one" if "echo one" in shown else "echo two"
     await ann.wait_for_timeout(400)

@@ -55,12 +55,16 @@ export function lazyPage(load: LoadPart<object>): RouteComponent {
       </PartBoundary>
     );
   }
-  // The router waits for this before it shows the page, which then reports a failure.
-  LazyPage.preload = () =>
-    loadCode(load).then(
-      () => undefined,
-      () => undefined,
-    );
+  // The router waits for this before each change of the address, and shows the page, which then reports a failure.
+  let isLoaded = false;
+  LazyPage.preload = async () => {
+    if (!isLoaded) {
+      isLoaded = await loadCode(load).then(
+        () => true,
+        () => false,
+      );
+    }
+  };
   return LazyPage;
 }
 
