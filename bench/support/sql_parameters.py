@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from footplate.store.database import PARAMETERS, SQL, load_queries
+from footplate.store.database import PARAMETERS, SQL, count_parameters, load_queries
 
 MAX_POSITIONAL: Final = 5
 ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDERS: Final = ("src/footplate/store", "bench", "tests/integration")
-_NUMBER: Final = re.compile(r"\$(\d+)")
 _CALL: Final = re.compile(r"\bSQL\[|\bbind\(|\.fetch(row)?\(\s*\"")
 """What a file with a call contains. Parsing every file of `bench` would take most of the time."""
 _FETCHES: Final = frozenset({"fetch", "fetchrow"})
@@ -36,8 +35,7 @@ class StatementCall:
 
 def count_positional() -> Mapping[str, int]:
     """Returns the number of positional parameters of each statement. A statement with names has none."""
-    texts = load_queries()
-    return {name: max(map(int, _NUMBER.findall(text)), default=0) for name, text in texts.items()}
+    return {name: count_parameters(text) for name, text in load_queries().items()}
 
 
 def find_long_lists() -> list[str]:
@@ -118,7 +116,7 @@ def _compare(call: StatementCall) -> Iterator[str]:
         return
     wanted = frozenset(PARAMETERS.get(call.query, ()))
     if not wanted:
-        numbers = max(map(int, _NUMBER.findall(SQL[call.query])), default=0)
+        numbers = count_parameters(SQL[call.query])
         if call.positional is not None and call.positional != numbers:
             yield f"{call.query} has {numbers} parameters, and the call gives {call.positional}"
     elif not call.is_bound or call.positional:

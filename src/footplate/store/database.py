@@ -71,6 +71,11 @@ def number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
     return _PARAMETER.sub(replace, text), tuple(names)
 
 
+def count_parameters(text: str) -> int:
+    """Returns how many numbered parameters a statement has."""
+    return max(map(int, _NUMBER.findall(text)), default=0)
+
+
 _NUMBERED: Final = {name: number_parameters(text) for name, text in load_queries().items()}
 SQL: Final = {name: text for name, (text, _) in _NUMBERED.items()}
 """The statements by name, with numbers for their parameters."""
@@ -219,7 +224,7 @@ class Database:
             for _ in range(self._pool.get_idle_size()):
                 connection = await exits.enter_async_context(self.connection())
                 for query in queries:
-                    await connection.fetch(SQL[query], *[None] * max(map(int, _NUMBER.findall(SQL[query]))))
+                    await connection.fetch(SQL[query], *[None] * count_parameters(SQL[query]))
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

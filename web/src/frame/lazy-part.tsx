@@ -55,7 +55,7 @@ export function lazyPage(load: LoadPart<object>): RouteComponent {
       </PartBoundary>
     );
   }
-  // The router waits for this before each change of the address, and shows the page, which then reports a failure.
+  // The router waits for this before each change of the address. A failure is reported by the page, not here.
   let isLoaded = false;
   LazyPage.preload = async () => {
     if (!isLoaded) {

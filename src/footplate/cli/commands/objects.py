@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footplate.cli.commands.help_formatter import GroupedHelp
+from footplate.cli.commands.server_operations import configure_logging
 from footplate.cli.render import terminal_io
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def backup(directory: _Directory) -> None:
     from footplate.cli.profile import dev_server
     from footplate.wiring.object_backup import backup_objects
 
-    _configure_logging()
+    configure_logging()
     _print(terminal_io.run_async(backup_objects(dev_server.load_settings(), directory)), f"{directory} has")
 
 
@@ -42,7 +43,7 @@ def restore(directory: _Directory) -> None:
     from footplate.cli.profile import dev_server
     from footplate.wiring.object_backup import restore_objects
 
-    _configure_logging()
+    configure_logging()
     _print(terminal_io.run_async(restore_objects(dev_server.load_settings(), directory)), "The object store has")
 
 
@@ -54,9 +55,3 @@ def _print(report: "CopyReport", subject: str) -> None:
         f"{subject} all {total:,} objects: {report.copied:,} copied ({format_size(report.copied_bytes)}), "
         f"{report.present:,} already there."
     )
-
-
-def _configure_logging() -> None:
-    from footplate.telemetry import configure_logging
-
-    configure_logging()

@@ -54,7 +54,7 @@ def dev(
     ] = False,
 ) -> None:
     """Start all services on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops them."""
-    _configure_logging()
+    configure_logging()
     from footplate.cli.dev import launcher as implementation
 
     implementation.run_dev(
@@ -78,7 +78,7 @@ def api(
     ] = None,
 ) -> None:
     """Serve the HTTP API. It is stateless: you can run any number of servers behind a load balancer."""
-    _configure_logging()
+    configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
@@ -88,7 +88,7 @@ def api(
 
 def worker() -> None:
     """Run turns. You can add workers at any time. On SIGTERM, a worker hands its turns over to the others."""
-    _configure_logging()
+    configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
@@ -101,7 +101,7 @@ def migrate(
     ] = False,
 ) -> None:
     """Migrate the database to the schema of this version. Safe to run at any time and concurrently."""
-    _configure_logging()
+    configure_logging()
     from footplate import wiring
     from footplate.cli.profile import dev_server
 
@@ -111,7 +111,7 @@ def migrate(
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check the services, programs and settings that sessions need. Exits with 1 if anything essential is missing."""
-    _configure_logging()
+    configure_logging()
     from footplate.cli.actions import doctor as implementation
 
     implementation.run_doctor(as_json=as_json)
@@ -125,7 +125,7 @@ def gc(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove unused objects from the object store. Safe to run at any time. Workers do the same once a day."""
-    _configure_logging()
+    configure_logging()
     from footplate.cli.actions import gc as gc_action
 
     gc_action.run_gc(dry=dry_run, as_json=as_json)
@@ -155,7 +155,7 @@ def version() -> None:
     terminal_io.print_result(__version__)
 
 
-def _configure_logging() -> None:
-    from footplate.telemetry import configure_logging
+def configure_logging() -> None:
+    from footplate import telemetry
 
-    configure_logging()
+    telemetry.configure_logging()

@@ -2,8 +2,7 @@
 
 -- name: inbox_page
 -- A page of the items that the viewer can see (`audiences` and `project_ids`: see `visible_sessions`), the oldest first.
--- An assignment counts while the member is not disabled and can see the session: nobody else would see an item that its
--- assignee cannot see.
+-- An assignment counts while the member is not disabled and can see the session. Otherwise no one would see the item.
 with page as (
     select i.*, p.id as assignee_id, p.name as assignee_name, st.snoozed_until
     from open_inbox_items i
