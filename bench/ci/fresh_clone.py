@@ -18,7 +18,7 @@ from typing import Final
 from bench.ci.lanes import ROOT
 
 _PASSED_VARIABLES: Final = re.compile(
-    r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)"
+    r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|(https?|all|no)_proxy)"
 )
 
 

@@ -305,6 +305,26 @@ async def test_in_quiet_hours_nothing_is_sent_and_what_still_waits_is_sent_after
     assert len(await push.arrived(3, seconds=NEVER)) == 2
 
 
+async def test_a_sender_with_earlier_quiet_hours_postpones_nothing(push: Push) -> None:
+    """The sender has read the quiet hours when the member turns them off."""
+    subscription = await push.subscribe()
+    now = datetime.now(UTC)
+    await push.set_quiet(QuietHours(_clock(now - timedelta(hours=1)), _clock(now + timedelta(hours=1)), "UTC"))
+    database, store = push.engine.cell.database, PushSubscriptions(push.engine.cell.database)
+    target = await store.load_push_target(push.member.organisation, subscription.id)
+    assert target is not None
+    _, call = await push.ask()
+    async with push.engine.cell.units.unit(push.admin, None) as unit:
+        await unit.update_notification_settings(push.member, lambda _: NotificationSettings())
+        await store.create_item_deliveries(target)
+        pending = (await Webhooks(database).next_deliveries(target.endpoint, 1))[0]
+        postponing = asyncio.create_task(store.postpone(target, pending.delivery, now + timedelta(hours=1)))
+        assert await asyncio.wait({postponing}, timeout=0.5) == (set(), {postponing})
+    await postponing
+    push.wake()
+    assert await push.arrived(1) == [call.id]
+
+
 def _clock(now: datetime) -> time:
     return now.time().replace(second=0, microsecond=0)
 

@@ -57,7 +57,9 @@ class PushStore(Protocol):
     async def create_item_deliveries(self, target: PushTarget) -> None:
         """Create a delivery for each recent inbox item that needs the member, unless there is one."""
 
-    async def postpone(self, delivery: WebhookDelivery, until: datetime) -> None: ...
+    async def postpone(self, target: PushTarget, delivery: WebhookDelivery, until: datetime) -> None:
+        """Send the delivery at the end of the quiet hours, unless they were changed since `target` was loaded."""
+
     async def drop(self, delivery: WebhookDelivery) -> None:
         """Delete a pending delivery whose item needs the member no more."""
 

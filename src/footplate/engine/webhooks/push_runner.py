@@ -88,7 +88,7 @@ class PushRunner(EndpointRunner):
         is_test = delivery.type == notifications.TEST
         now = datetime.now(UTC)
         if not is_test and (until := target.settings.quiet_until(now)) is not None:
-            await self._store.postpone(delivery, until)
+            await self._store.postpone(target, delivery, until)
             return
         content = (
             notifications.build_test_notification(delivery.id)

@@ -198,8 +198,20 @@ class PushSubscriptions:
             retry_period=self.retry_period,
         )
 
-    async def postpone(self, delivery: WebhookDelivery, until: datetime) -> None:
-        await self.database.fetch("postpone_push", delivery.id, until)
+    async def postpone(self, target: PushTarget, delivery: WebhookDelivery, until: datetime) -> None:
+        quiet = target.settings.quiet_hours
+        assert target.principal is not None
+        assert quiet is not None
+        await self.database.fetch(
+            "postpone_push",
+            id=delivery.id,
+            until=until,
+            principal=target.principal.id,
+            organisation=target.endpoint.organisation,
+            quiet_start=quiet.start,
+            quiet_end=quiet.end,
+            timezone=quiet.timezone,
+        )
 
     async def drop(self, delivery: WebhookDelivery) -> None:
         await self.database.fetch("drop_push", delivery.id)

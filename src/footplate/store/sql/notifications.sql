@@ -88,9 +88,16 @@ limit 1000
 on conflict do nothing
 
 -- name: postpone_push
+-- Only if the quiet hours are still those that the sender has read: a change of them has made the delivery due. The lock waits
+-- for a change that is not committed yet.
+with settings as materialized (
+    select quiet_start, quiet_end, timezone from notification_settings
+    where principal = :principal and organisation = :organisation for share
+)
 update webhook_deliveries
-set next_attempt_at = $2, retry_until = greatest(retry_until, $2::timestamptz + interval '1 hour')
-where id = $1 and status = 'pending'
+set next_attempt_at = :until, retry_until = greatest(retry_until, :until::timestamptz + interval '1 hour')
+where id = :id and status = 'pending'
+  and exists (select from settings where quiet_start = :quiet_start and quiet_end = :quiet_end and timezone = :timezone)
 
 -- name: drop_push
 delete from webhook_deliveries where id = $1 and status = 'pending'
