@@ -13,10 +13,13 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from temporalio.client import ScheduleActionStartWorkflow
+from temporalio.service import RPCError
 
 from bench.prove.figure import NotHeld
 from bench.support import cluster_processes, databases
@@ -29,6 +32,7 @@ from footplate.stack import PythonService, Stack, StackSettings
 from footplate.stack.free_ports import LOOPBACK, find_free_port
 from footplate.stack.orphan_processes import wait_until
 from footplate.stack.services.python_service import is_http_ok
+from footplate.stack.temporal_connection import connect_temporal
 from footplate.testing.scripted_model_process import ModelProcess
 
 _BASE: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
@@ -174,6 +178,7 @@ class Cluster:
         if self._pooler is not None:
             await self._pooler.stop()
         await databases.drop_database(self.stack, self._database)
+        await _delete_schedules(self.settings.temporal_address, self.task_queue)
 
         async def none_alive() -> bool:
             return not self.alive()
@@ -277,6 +282,17 @@ class Cluster:
             return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(self.stack.directory)
         except OSError:
             return False
+
+
+async def _delete_schedules(temporal_address: str, task_queue: str) -> None:
+    """Deletes the schedules of a cluster. Otherwise Temporal would go on starting their workflows."""
+    with suppress(RPCError, RuntimeError):  # Temporal was stopped, or a schedule is gone
+        client = await connect_temporal(temporal_address)
+        async for listed in await client.list_schedules():
+            handle = client.get_schedule_handle(listed.id)
+            action = (await handle.describe()).schedule.action
+            if isinstance(action, ScheduleActionStartWorkflow) and action.task_queue == task_queue:
+                await handle.delete()
 
 
 async def _kill(program: PythonService, number: signal.Signals) -> None:

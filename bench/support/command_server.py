@@ -33,6 +33,7 @@ SERVER_MODULES: Final = (
     "footplate.harness.claude.harness",
 )
 """Modules that an api and a worker import."""
+_COMMAND_LINE: Final = "footplate.cli.main:main"
 _MAX_REQUEST_BYTES: Final = 1 << 18
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -65,15 +66,27 @@ class CommandServer:
             os.close(their_err)
         return Command(int(await status.readline()), status, await _reader(out), await _reader(err))
 
-    async def spawn_logged(self, *arguments: str, cwd: Path, env: Mapping[str, str], log: int) -> "ForkedProcess":
-        """Starts a command that writes its output to the file descriptor `log`."""
-        status = await self._fork(arguments, cwd, env, log, log)
+    async def spawn_logged(
+        self, *arguments: str, cwd: Path, env: Mapping[str, str], log: int, program: str = _COMMAND_LINE
+    ) -> "ForkedProcess":
+        """Starts a command that writes its output to the file descriptor `log`.
+
+        `program`: `module:function`, which is called without arguments and finds them in `sys.argv`.
+        """
+        status = await self._fork(arguments, cwd, env, log, log, program)
         return ForkedProcess(int(await status.readline()), status)
 
     async def _fork(
-        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], out: int, err: int
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        out: int,
+        err: int,
+        program: str = _COMMAND_LINE,
     ) -> asyncio.StreamReader:
-        request = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": dict(env)}).encode()
+        called = {"program": program, "arguments": arguments, "cwd": str(cwd), "env": dict(env)}
+        request = json.dumps(called).encode()
         ours, theirs = os.pipe()
         try:
             socket.send_fds(self._socket, [request], [out, err, theirs])
@@ -167,9 +180,8 @@ def _die_with_parent() -> None:
 
 
 def _run(request: Mapping[str, object], out: int, err: int) -> None:
-    from footplate.cli.main import main
-
     arguments, env = request["arguments"], request["env"]
+    module, _, function = str(request["program"]).partition(":")
     assert isinstance(arguments, Sequence)
     assert isinstance(env, dict)
     os.dup2(out, 1)
@@ -183,7 +195,7 @@ def _run(request: Mapping[str, object], out: int, err: int) -> None:
     sys.argv = ["footplate", *arguments]
     code = 1
     try:
-        main()
+        getattr(importlib.import_module(module), function)()
         code = 0
     except SystemExit as ending:
         if isinstance(ending.code, str):

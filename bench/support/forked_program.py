@@ -6,13 +6,16 @@ in production. `/proc/PID/environ` of a forked program shows the environment of 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Final
 
-from bench.support.command_server import SERVER_MODULES, CommandServer
+from bench.support.command_server import SERVER_MODULES, CommandServer, ForkedProcess
 from footplate.stack import PythonService
 from footplate.stack.services.service import ChildProcess, open_log
+
+_STDERR: Final = 2
 
 
 class _Preloaded:
@@ -60,6 +63,14 @@ def real_starts() -> Iterator[None]:
         yield
     finally:
         _preloaded[:] = set_aside
+
+
+async def fork(program: str, *arguments: str, env: Mapping[str, str]) -> ForkedProcess:
+    """Calls a function (`module:function`) in a process of its own, inside `preloaded()`. `sys.argv` has the arguments,
+    and its output is that of this process.
+    """
+    server = await _preloaded[-1].server()
+    return await server.spawn_logged(*arguments, cwd=Path.cwd(), env=env, log=_STDERR, program=program)
 
 
 class ForkedProgram(PythonService):

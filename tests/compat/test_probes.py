@@ -1,4 +1,9 @@
-"""Runs each probe with the synchronous and with the asynchronous SDK, against a running cell."""
+"""Runs each probe with the official SDK, against a running cell.
+
+Every second probe uses the synchronous client, the others the asynchronous one. `just prove door-1` runs all with both.
+"""
+
+import itertools
 
 import pytest
 from bench.support.cluster import Cluster
@@ -6,8 +11,7 @@ from bench.support.sdk.sdk_client import SDK_KINDS, SdkClient, SdkKind
 from tests.compat import probes
 
 
-@pytest.mark.parametrize("kind", SDK_KINDS)
-@pytest.mark.parametrize("name", sorted(probes.load()))
+@pytest.mark.parametrize(("name", "kind"), zip(sorted(probes.load()), itertools.cycle(SDK_KINDS), strict=False))
 async def test_probe(cluster: Cluster, name: str, kind: SdkKind) -> None:
     async with SdkClient(cluster, kind) as door:
         await probes.load()[name](door)

@@ -68,8 +68,9 @@ async def run(
 ) -> TurnOutcome:
     world.config = replace(world.config, model=model, model_parameters={**(parameters or {})})
     urls = {"openai": server.openai_url, "mistral": server.mistral_url}
-    providers = ("anthropic", "openai", "google", "mistral", "bedrock")
-    endpoints = {name: Endpoint("key", urls.get(name, server.url)) for name in providers}
+    # The other providers' clients would only cost time.
+    name = "anthropic" if model.startswith("claude-") else model.partition(":")[0].partition("-")[0]
+    endpoints = {name: Endpoint("key", urls.get(name, server.url))}
     return await native.create(HarnessServices(endpoints=endpoints)).run(world.context())
 
 

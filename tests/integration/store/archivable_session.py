@@ -1,6 +1,6 @@
 """A session that can be archived, with every way to read it, and a process that is killed while it archives or deletes.
 
-As a program: `archivable_session.py <dsn> <folder> archive|delete|purge|collect <organisation> <session>`.
+As a program, its arguments are `<dsn> <folder> archive|delete|purge|collect <organisation> <session>`.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from bench.support.forked_program import fork
 from tests.integration.store.cell import (
     COMPLETED,
     Cell,
@@ -164,15 +165,14 @@ class ArchivableSession:
         """
         (points / point).write_text("kill")
         name = f"killed_at_{point}"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            __file__,
+        process = await fork(
+            "tests.integration.store.archivable_session:main",
             f"{self.cell.dsn}?application_name={name}",
             str(self.cell.folder.parent),
             action,
             self.principal.organisation,
             self.id,
-            env={"FOOTPLATE_FAILPOINTS": str(points), "PYTHONPATH": str(Path(__file__).parents[3])},
+            env={"FOOTPLATE_FAILPOINTS": str(points)},
         )
         assert await process.wait() == -signal.SIGKILL
         assert (points / f"{point}.hit").exists()
@@ -191,7 +191,11 @@ async def create_archivable_session(cell: Cell, principal: Principal, turns: int
     return session
 
 
-async def _main(dsn: str, folder: str, action: str, organisation: str, session_id: str) -> None:
+def main() -> None:
+    asyncio.run(_run_action(*sys.argv[1:]))
+
+
+async def _run_action(dsn: str, folder: str, action: str, organisation: str, session_id: str) -> None:
     database = await Database.open(dsn, size=3)
     objects = Objects.open(None, Path(folder))
     if action == "archive":
@@ -211,7 +215,3 @@ async def _main(dsn: str, folder: str, action: str, organisation: str, session_i
 
         await DeletionCleanup(database, objects, forget_nothing).run()
     await database.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))

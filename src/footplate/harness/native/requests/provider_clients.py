@@ -5,6 +5,7 @@ variables, and it does not retry.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import httpx2
@@ -76,7 +77,6 @@ def _bedrock(_name: str, endpoint: Endpoint, _client: httpx2.AsyncClient) -> Pro
     """The SDK for AWS has its own HTTP client, so it connects to the endpoint. Its requests have no signature: the
     model proxy signs them.
     """
-    import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
     from pydantic_ai.providers.bedrock import BedrockProvider
@@ -89,10 +89,16 @@ def _bedrock(_name: str, endpoint: Endpoint, _client: httpx2.AsyncClient) -> Pro
         max_pool_connections=100,
         proxies={},
     )
-    session = boto3.Session(region_name=_REGION)
-    return BedrockProvider(
-        bedrock_client=session.client("bedrock-runtime", config=config, endpoint_url=endpoint.base_url)
-    )
+    client = _aws_session().client("bedrock-runtime", config=config, endpoint_url=endpoint.base_url)
+    return BedrockProvider(bedrock_client=client)
+
+
+@cache
+def _aws_session() -> Any:
+    """Shared, because each session loads descriptions of all services and regions."""
+    import boto3
+
+    return boto3.Session(region_name=_REGION)
 
 
 def _base_url(name: str, endpoint: Endpoint) -> str | None:

@@ -5,10 +5,12 @@ If the model proxy runs in the worker process, the transport calls it directly, 
 """
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import httpx2
@@ -99,9 +101,17 @@ def set_headers(headers: Mapping[str, str]) -> Iterator[None]:
 
 def create_client(models: ModelTransport | None) -> httpx2.AsyncClient:
     inner = (
-        httpx2.AsyncHTTPTransport(limits=_LIMITS, trust_env=False) if models is None else HttpxModelTransport(models)
+        httpx2.AsyncHTTPTransport(verify=_trusted_certificates(), limits=_LIMITS, trust_env=False)
+        if models is None
+        else HttpxModelTransport(models)
     )
     return httpx2.AsyncClient(timeout=_TIMEOUT, transport=_PrefixTransport(inner), trust_env=False)
+
+
+@cache
+def _trusted_certificates() -> ssl.SSLContext:
+    """All clients share one context, because loading the certificates takes longer than a short request."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 class _PrefixTransport(httpx2.AsyncBaseTransport):
