@@ -69,7 +69,8 @@ class CommandServer:
     async def spawn_logged(
         self, *arguments: str, cwd: Path, env: Mapping[str, str], log: int, program: str = _COMMAND_LINE
     ) -> "ForkedProcess":
-        """Starts a command that writes its output to the file descriptor `log`.
+        """Starts a command that writes its output to the file descriptor `log`. If that is a terminal, the command also
+        reads from it.
 
         `program`: `module:function`, which is called without arguments and finds them in `sys.argv`.
         """
@@ -184,6 +185,8 @@ def _run(request: Mapping[str, object], out: int, err: int) -> None:
     module, _, function = str(request["program"]).partition(":")
     assert isinstance(arguments, Sequence)
     assert isinstance(env, dict)
+    if os.isatty(out):
+        os.dup2(out, 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.closerange(3, max(out, err) + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.support import cluster_processes
-from bench.support.command_server import Command, CommandServer
+from bench.support.command_server import Command, CommandServer, ForkedProcess
 from jsonschema import Draft202012Validator
 
 from footplate.cli.profile import dev_server
@@ -150,6 +150,11 @@ class Cell:
     async def spawn(self, *arguments: str, **extra: str) -> Command:
         """Starts a command in its own process, forked from one that has already loaded the command line."""
         return await self._commands.spawn(*arguments, cwd=self.home, env={**self.environment, **extra})
+
+    async def spawn_on_terminal(self, terminal: int, *arguments: str, **extra: str) -> ForkedProcess:
+        """Starts a command on a terminal, in the directory of this process."""
+        env = {**self.environment, **extra}
+        return await self._commands.spawn_logged(*arguments, cwd=Path.cwd(), env=env, log=terminal)
 
     async def start_program(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
         """Starts the program as a shell does."""

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import struct
-import sys
 import termios
 
 from tests.acceptance.cli.cli_cell import Cell
@@ -23,13 +22,7 @@ class Terminal:
         self.written = b""
 
     async def run(self, cell: Cell, *arguments: str, **extra: str) -> int:
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "footplate", *arguments),
-            env={**cell.environment, **extra},
-            stdin=self._theirs,
-            stdout=self._theirs,
-            stderr=self._theirs,
-        )
+        self.process = await cell.spawn_on_terminal(self._theirs, *arguments, **extra)
         os.close(self._theirs)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._ours, self._read)
