@@ -1,6 +1,11 @@
 """Resolved paths and the shell's directory, as processes inside the environment see them."""
 
+from pathlib import Path
+
+import pytest
+
 from footplate.environments.base_environment import BaseEnvironment
+from footplate.environments.programs.safe_file_access import resolve_path
 
 
 async def test_links_are_resolved_as_inside_the_environment(environment: BaseEnvironment) -> None:
@@ -24,3 +29,13 @@ async def test_the_shells_directory(environment: BaseEnvironment) -> None:
     assert await environment.shell_directory() == "/"
     await environment.restart_shell()
     assert await environment.shell_directory() == root
+
+
+def test_a_relative_path_in_a_deleted_directory_is_not_resolved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "deleted"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    directory.rmdir()
+    assert resolve_path(b"a") == b""

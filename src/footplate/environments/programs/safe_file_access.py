@@ -97,6 +97,7 @@ def resolve_path(path: bytes) -> bytes:
     """Resolves a path as far as it exists. Returns an empty result for a link loop or a path that may not
     be accessed.
     """
+    resolved = b""
     try:
         resolved = os.path.realpath(path)
         os.path.realpath(path, strict=True)
