@@ -66,6 +66,6 @@ max_client_conn = 1000
     async def is_ready(self) -> bool:
         try:
             await (await asyncpg.connect(self.url, statement_cache_size=0, timeout=5)).close()
-        except (OSError, asyncpg.PostgresError, TimeoutError):
+        except (OSError, asyncpg.PostgresError):
             return False
         return True

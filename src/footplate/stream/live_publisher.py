@@ -156,7 +156,7 @@ class LivePublisher:
                 for command in batch:
                     pipeline.execute_command(*command)
                 await pipeline.execute()
-        except (RedisError, OSError, TimeoutError) as error:
+        except (RedisError, OSError) as error:
             self._log_state_change(failing=True, reason=repr(error))
         else:
             self._log_state_change(failing=False)

@@ -46,7 +46,7 @@ async def connect_temporal(settings: Settings) -> Client:
         async with asyncio.timeout(_CONNECT_SECONDS):
             client = await temporal_connection.connect_temporal(address, namespace=namespace, **options)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
-    except (RuntimeError, OSError, TimeoutError, RPCError) as error:
+    except (RuntimeError, OSError, RPCError) as error:
         raise _describe_failure(settings, error) from error
     return client
 

@@ -68,7 +68,7 @@ async def check_postgres(settings: Settings) -> Finding:
     )
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT, statement_cache_size=0)
-    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
+    except (OSError, asyncpg.PostgresError, ValueError) as error:
         return Finding(
             name,
             "failed",
@@ -92,7 +92,7 @@ async def check_schema(settings: Settings) -> Finding:
     fix = "Run `footplate migrate`."
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT, statement_cache_size=0)
-    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
+    except (OSError, asyncpg.PostgresError, ValueError):
         return Finding(name, "failed", "unknown: PostgreSQL does not respond", "Fix the PostgreSQL check first.")
     try:
         missing = await service_rights.find_missing_table_rights(connection)
@@ -282,7 +282,8 @@ async def check_harnesses(settings: Settings) -> Finding:
 
     name = "Harnesses"
     found = {point.name: point for point in entry_points(group="footplate.harnesses")}
-    broken, missing = [], {}
+    broken: list[str] = []
+    missing: dict[str, str] = {}
     for point in found.values():
         try:
             point.load()

@@ -92,7 +92,7 @@ class Postgres(Service):
         """Returns whether the server responds. Creates the `footplate` database if it does not exist yet."""
         try:
             connection = await asyncpg.connect(self._dsn("postgres"), timeout=_CONNECT_TIMEOUT)
-        except (OSError, asyncpg.PostgresError, TimeoutError):
+        except (OSError, asyncpg.PostgresError):
             return False
         try:
             if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):

@@ -84,7 +84,7 @@ async def http_status(host: str, port: int, path: str, headers: Mapping[str, str
                 fields = (await reader.readline()).split()
             finally:
                 writer.close()
-    except (OSError, TimeoutError):
+    except OSError:
         return None
     return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else None
 
