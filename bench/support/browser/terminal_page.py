@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._respond(404, b"", "text/plain")
 
-    def log_message(self, *_: object) -> None: ...
+    def log_message(self, *_: object, **__: object) -> None: ...
 
     def _respond(self, status: int, content: bytes, media_type: str) -> None:
         self.send_response(status)

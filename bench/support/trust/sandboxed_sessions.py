@@ -68,8 +68,8 @@ class MemoryLog:
     async def upload_files_ahead(self) -> None:
         pass
 
-    async def store_output(self, printed: FullOutput, *, name: str | None = None) -> str:  # noqa: ARG002
-        return str(printed.size)
+    async def store_output(self, output: FullOutput, *, name: str | None = None) -> str:  # noqa: ARG002
+        return str(output.size)
 
     def check(self) -> None:
         pass

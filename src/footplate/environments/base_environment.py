@@ -241,8 +241,9 @@ class BaseEnvironment(Environment):
         """
         return guardian
 
-    async def _detect_dialect(self, _spawner: Spawner) -> ShellDialect:
+    async def _detect_dialect(self, spawner: Spawner) -> ShellDialect:
         """Returns the dialect of the shell that is available."""
+        del spawner
         return BASH
 
     async def _ensure_spawner(self) -> Spawner:

@@ -33,7 +33,7 @@ class _Api(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None: ...
+    def log_message(self, *_: object, **__: object) -> None: ...
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ class Children(MemoryChildren):
     async def find_result(self, group_id: str) -> GroupResult:
         return GroupResult(group_id=group_id, members=MEMBERS)
 
-    async def merge_files(self, session_ids: object, branches: Branches) -> list[FileMerge]:  # noqa: ARG002 - the port's
+    async def merge_files(self, session_ids: object, branches: Branches) -> list[FileMerge]:
         return [FileMerge(session_id="sesn_b", state="merged")]
 
 

@@ -36,9 +36,9 @@ class MemoryChildren:
         call_id: str,
         requests: Sequence[ChildRequest],
         *,
-        max_running: int | None = None,  # noqa: ARG002 - the port's
-        wait_for: WaitFor = WaitFor.ALL,  # noqa: ARG002 - the port's
-        picks_one: bool = False,  # noqa: ARG002 - the port's
+        max_running: int | None = None,
+        wait_for: WaitFor = WaitFor.ALL,
+        picks_one: bool = False,
     ) -> SpawnedGroup:
         group = SpawnedGroup(id=f"sgrp_{len(self.groups)}", session_ids=("sesn_c",) * len(requests), names=(None,))
         return self.groups.setdefault(call_id, group)

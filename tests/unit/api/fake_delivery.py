@@ -54,12 +54,12 @@ class FakeDelivery:
     branches: list[BranchTarget] = field(default_factory=list)
     open: int = 0
 
-    async def find_delivery(self, _organisation: str, session_id: str, asked: DeliveryRequest) -> Delivery:
-        self.requests.append((session_id, asked))
-        return make_delivery(session_id, asked.message)
+    async def find_delivery(self, organisation: str, session_id: str, request: DeliveryRequest) -> Delivery:
+        self.requests.append((session_id, request))
+        return make_delivery(session_id, request.message)
 
     async def merge(
-        self, _actor: str, _departure: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
+        self, actor: str, delivery: Delivery, target: BranchTarget, journal: DeliveryJournal | None = None
     ) -> DeliveryResult:
         assert journal is None
         self.branches.append(target)
@@ -70,7 +70,7 @@ class FakeDelivery:
     push = merge
 
     @asynccontextmanager
-    async def bundle(self, _departure: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def bundle(self, delivery: Delivery) -> AsyncIterator[AsyncIterator[bytes]]:
         self.open += 1
         try:
             yield self._pieces()

@@ -21,22 +21,22 @@ class FakeDiffs:
     requests: list[tuple[Principal, str, DiffRequest]] = field(default_factory=list)
     open: int = 0
 
-    async def find_diffs(self, principal: Principal, session_id: str, asked: DiffRequest) -> Sequence[TreeDiff]:
-        self.requests.append((principal, session_id, asked))
+    async def find_diffs(self, principal: Principal, session_id: str, request: DiffRequest) -> Sequence[TreeDiff]:
+        self.requests.append((principal, session_id, request))
         return self.found
 
     async def list_changes(self, diff: TreeDiff) -> DiffSummary:
         files = self.files if diff.old != diff.new else ()
         return DiffSummary(files, {"committed": (), "staged": files[:1], "unstaged": (), "untracked": files[1:]})
 
-    async def quote_lines(self, _diff: TreeDiff, lines: LineRange) -> str:
+    async def quote_lines(self, diff: TreeDiff, lines: LineRange) -> str:
         if lines.path not in [display_path(change.path) for change in self.files]:
             raise InvalidRequest(f"path: {lines.path!r} did not change in this diff", field="path")
         return f"{lines.side} {lines.start}-{lines.end}"
 
     @asynccontextmanager
     async def stream_patch(
-        self, _diff: TreeDiff, state: ChangeState | None = None
+        self, diff: TreeDiff, state: ChangeState | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         self.states.append(state)
         self.open += 1

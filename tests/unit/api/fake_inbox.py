@@ -163,10 +163,10 @@ class FakeInboxUnit(FakeInboxReads):
         return [one for one in mine if one.sent_event_id is None and (comment_ids is None or one.id in comment_ids)]
 
     async def mark_comments_sent(
-        self, principal: Principal, session_id: str, comments: Sequence[Comment], position: Position
+        self, principal: Principal, session_id: str, drafts: Sequence[Comment], position: Position
     ) -> Sequence[Comment]:
         del principal, session_id
-        sent = [replace(one, sent_event_id=position.event.id, sent_at=self.inbox_world.now()) for one in comments]
+        sent = [replace(one, sent_event_id=position.event.id, sent_at=self.inbox_world.now()) for one in drafts]
         self.inbox_world.comments |= {one.id: one for one in sent}
         return sent
 

@@ -53,7 +53,7 @@ class _Lease:
 class FakeLimitUnit:
     limit_world: LimitWorld
 
-    async def set_limit(self, _principal: Principal, name: LimitName, scope: str, value: int | None) -> None:
+    async def set_limit(self, principal: Principal, name: LimitName, scope: str, value: int | None) -> None:
         self.limit_world.limits.pop((name, scope), None)
         if value is not None:
             self.limit_world.limits[name, scope] = value

@@ -25,22 +25,22 @@ class MemberWorld:
 class FakeMemberReads:
     member_world: MemberWorld
 
-    async def members(self, _principal: Principal, page: Page) -> Sequence[Member]:
+    async def members(self, principal: Principal, page: Page) -> Sequence[Member]:
         return [*self.member_world.members.values()][: page.limit]
 
-    async def member(self, _principal: Principal, member_id: str) -> Member:
+    async def member(self, principal: Principal, member_id: str) -> Member:
         return _find(self.member_world.members, "member", member_id)
 
-    async def teams(self, _principal: Principal, page: Page) -> Sequence[Team]:
+    async def teams(self, principal: Principal, page: Page) -> Sequence[Team]:
         return [*self.member_world.teams.values()][: page.limit]
 
-    async def team(self, _principal: Principal, team_id: str) -> Team:
+    async def team(self, principal: Principal, team_id: str) -> Team:
         return _find(self.member_world.teams, "team", team_id)
 
-    async def api_keys(self, _principal: Principal, page: Page) -> Sequence[ApiKey]:
+    async def api_keys(self, principal: Principal, page: Page) -> Sequence[ApiKey]:
         return [*self.member_world.keys.values()][: page.limit]
 
-    async def api_key(self, _principal: Principal, key_id: str) -> ApiKey:
+    async def api_key(self, principal: Principal, key_id: str) -> ApiKey:
         return _find(self.member_world.keys, "API key", key_id)
 
 
@@ -48,7 +48,7 @@ class FakeMemberUnit:
     member_world: MemberWorld
 
     async def create_member(
-        self, _principal: Principal, *, kind: PrincipalKind, name: str, roles: Sequence[str]
+        self, principal: Principal, *, kind: PrincipalKind, name: str, roles: Sequence[str]
     ) -> Member:
         member = Member(id=ids.new_id(ids.MEMBER), kind=kind, name=name, roles=roles, created_at=_NOW)
         self.member_world.members[member.id] = member
@@ -56,7 +56,7 @@ class FakeMemberUnit:
 
     async def update_member(
         self,
-        _principal: Principal,
+        principal: Principal,
         member_id: str,
         *,
         roles: Sequence[str] | None,
@@ -73,7 +73,7 @@ class FakeMemberUnit:
         self.member_world.members[member_id] = changed
         return changed
 
-    async def check_members(self, _principal: Principal, member_ids: Sequence[str]) -> None:
+    async def check_members(self, principal: Principal, member_ids: Sequence[str]) -> None:
         for member_id in member_ids:
             _find(self.member_world.members, "member", member_id)
 
@@ -116,12 +116,12 @@ class FakeMemberUnit:
         self.member_world.keys[key_id] = key
         return key, f"secret of {key_id}"
 
-    async def revoke_api_key(self, _principal: Principal, key_id: str) -> ApiKey:
+    async def revoke_api_key(self, principal: Principal, key_id: str) -> ApiKey:
         key = replace(_find(self.member_world.keys, "API key", key_id), revoked_at=_NOW)
         self.member_world.keys[key_id] = key
         return key
 
-    async def rotate_api_key(self, _principal: Principal, key_id: str) -> tuple[ApiKey, str]:
+    async def rotate_api_key(self, principal: Principal, key_id: str) -> tuple[ApiKey, str]:
         return _find(self.member_world.keys, "API key", key_id), f"another secret of {key_id}"
 
 

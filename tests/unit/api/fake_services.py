@@ -733,12 +733,12 @@ class FakeTerminals:
         self.shown: list[TerminalFrame] = []
         self.sent: list[tuple[str, TerminalInput]] = []
 
-    async def frames(self, organisation: str, session_id: str) -> AsyncIterator[TerminalFrame | None]:  # noqa: ARG002
+    async def frames(self, organisation: str, session_id: str) -> AsyncIterator[TerminalFrame | None]:
         for frame in self.shown:
             yield frame
         await asyncio.get_running_loop().create_future()
 
-    async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:  # noqa: ARG002
+    async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:
         self.sent.append((terminal_id, sent))
 
 
@@ -813,6 +813,6 @@ class FakeUsage:
     lines: list[UsageRow] = field(default_factory=list)
     requests: list[tuple[Principal, UsageQuery]] = field(default_factory=list)
 
-    async def query_usage(self, principal: Principal, question: UsageQuery) -> Sequence[UsageRow]:
-        self.requests.append((principal, question))
-        return self.lines[: question.limit]
+    async def query_usage(self, principal: Principal, query: UsageQuery) -> Sequence[UsageRow]:
+        self.requests.append((principal, query))
+        return self.lines[: query.limit]

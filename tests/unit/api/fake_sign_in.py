@@ -36,7 +36,7 @@ class FakeBrowserSessions:
     async def start_with_key(self, api_key: str, browser: Browser) -> tuple[Principal, str]:
         return self._start(api_key, SignInMethod.API_KEY, browser)
 
-    async def create_code(self, _principal: Principal, api_key: str) -> str:
+    async def create_code(self, principal: Principal, api_key: str) -> str:
         code = ids.new_id("code")
         self.codes[code] = api_key
         return code
@@ -74,7 +74,7 @@ class FakeBrowserSessions:
         self.sessions.pop(secret, None)
         self.keys.pop(secret, None)
 
-    async def load_profile(self, _principal: Principal, secret: str) -> CallerProfile:
+    async def load_profile(self, principal: Principal, secret: str) -> CallerProfile:
         session = self.sessions.get(secret)
         return CallerProfile(
             kind=PrincipalKind.PERSON,
@@ -90,16 +90,16 @@ class FakeBrowserSessions:
 class FakeDeviceAuthorizations:
     """Accepts no code. The real ones are in tests/integration/store/test_device_authorizations.py."""
 
-    async def begin(self, client_name: str, _browser: Browser) -> NewDeviceAuthorization:
+    async def begin(self, client_name: str, browser: Browser) -> NewDeviceAuthorization:
         return NewDeviceAuthorization(device_code=client_name, user_code="BCDF-GHJK")
 
-    async def find(self, _principal: Principal, _secret: str, user_code: str) -> DeviceAuthorization:
+    async def find(self, principal: Principal, secret: str, user_code: str) -> DeviceAuthorization:
         raise NotFound("device authorization", user_code)
 
     async def decide(
-        self, _principal: Principal, _secret: str, user_code: str, _decision: Decision
+        self, principal: Principal, secret: str, user_code: str, decision: Decision
     ) -> DeviceAuthorization:
         raise NotFound("device authorization", user_code)
 
-    async def fetch_key(self, _device_code: str, _browser: Browser) -> IssuedLoginKey:
+    async def fetch_key(self, device_code: str, browser: Browser) -> IssuedLoginKey:
         raise AuthorizationPending

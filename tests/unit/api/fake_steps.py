@@ -30,19 +30,19 @@ class StepWorld:
 class FakeStepReads:
     step_world: StepWorld
 
-    async def step(self, _principal: Principal, session_id: str, step_id: str) -> Step:
+    async def step(self, principal: Principal, session_id: str, step_id: str) -> Step:
         for step in self.step_world.steps.get(session_id, ()):
             if step.id == step_id:
                 return step
         raise NotFound("step", step_id)
 
     async def steps(
-        self, _principal: Principal, session_id: str, *, states: Sequence[StepState], limit: int, after: int | None
+        self, principal: Principal, session_id: str, *, states: Sequence[StepState], limit: int, after: int | None
     ) -> Sequence[Step]:
         found = self.step_world.steps.get(session_id, [])
         return [one for one in found if (not states or one.state in states) and one.sort_key > (after or 0)][:limit]
 
-    async def playback(self, _principal: Principal, session_id: str) -> Playback:
+    async def playback(self, principal: Principal, session_id: str) -> Playback:
         return self.step_world.playback.get(session_id, Playback())
 
 
@@ -104,7 +104,7 @@ class FakeStepUnit(FakeStepReads):
         step_id: str,
         result: JsonObject,
         *,
-        is_error: bool,  # noqa: ARG002 - the port's signature
+        is_error: bool,
     ) -> tuple[Step, AcceptedInputs]:
         if self.step_world.results.setdefault(step_id, result) != result:
             raise Conflict("The result was already submitted.")

@@ -27,12 +27,10 @@ IDENTITY = ExternalIdentity(
 class FakeProvider:
     name = "Example"
 
-    async def authorization_url(self, state: str, _browser_secret: str) -> str:
+    async def authorization_url(self, state: str, browser_secret: str) -> str:
         return f"https://login.test/authorize?state={state}"
 
-    async def fetch_identity(
-        self, _parameters: Mapping[str, str], _state: str, _browser_secret: str
-    ) -> ExternalIdentity:
+    async def fetch_identity(self, parameters: Mapping[str, str], state: str, browser_secret: str) -> ExternalIdentity:
         return IDENTITY
 
     async def sign_out_url(self) -> str | None:
@@ -45,16 +43,16 @@ class FakeStore:
         self.session_error: FootplateError | None = None
         self.failures: list[str] = []
 
-    async def begin(self, _return_to: str, _browser: Browser) -> tuple[str, str]:
+    async def begin(self, return_to: str, browser: Browser) -> tuple[str, str]:
         if self.begin_error is not None:
             raise self.begin_error
         return "state", "secret"
 
-    async def redeem(self, _state: str, browser_secret: str | None) -> ReturnedSignIn:
+    async def redeem(self, state: str, browser_secret: str | None) -> ReturnedSignIn:
         assert browser_secret == "secret"
         return ReturnedSignIn("/inbox")
 
-    async def start_session(self, _identity: ExternalIdentity, _browser: Browser) -> tuple[Principal, str]:
+    async def start_session(self, identity: ExternalIdentity, browser: Browser) -> tuple[Principal, str]:
         if self.session_error is not None:
             raise self.session_error
         return Principal("org_a", "memb_1", "ann", frozenset({"member"})), "fpb_session"
@@ -62,7 +60,7 @@ class FakeStore:
     async def check_failures(self, browser: Browser) -> None:
         pass
 
-    async def record_failure(self, reason: str, _browser: Browser) -> None:
+    async def record_failure(self, reason: str, browser: Browser) -> None:
         self.failures.append(reason)
 
 

@@ -50,12 +50,12 @@ class FakeViews:
         self._frames = frames
         self.received: list[tuple[str, bytes]] = []
 
-    async def frames(self, *_: str) -> AsyncIterator[TerminalFrame | None]:
+    async def frames(self, organisation: str, session_id: str) -> AsyncIterator[TerminalFrame | None]:
         for frame in self._frames:
             yield frame
         await asyncio.Event().wait()
 
-    async def send(self, _organisation: str, _session_id: str, terminal_id: str, sent: TerminalInput) -> None:
+    async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:
         self.received.append((terminal_id, sent.keys))
 
 

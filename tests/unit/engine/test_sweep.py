@@ -30,7 +30,7 @@ class Waker:
         self, organisation: str, session_id: str, *, ends_when_idle: bool = False, priority: int | None = None
     ) -> None: ...
 
-    async def wake_overdue(self, _organisation: str, session_id: str, *, priority: int | None = None) -> bool:
+    async def wake_overdue(self, organisation: str, session_id: str, *, priority: int | None = None) -> bool:
         self.asked.append((session_id, priority))
         return session_id in self.lost
 

@@ -41,7 +41,7 @@ class SlowChannel:
         self.publishes = asyncio.Event()
         self.closed: list[str] = []
 
-    async def publish(self, _: bytes) -> None:
+    async def publish(self, data: bytes) -> None:
         self.publishes.set()
         await self.responds.wait()
 

@@ -30,11 +30,7 @@ class FakeRules:
     failure: Exception | None = None
 
     async def rules(
-        self,
-        _organisation: str,
-        _session_id: str,
-        *,
-        directory: str | None = None,  # noqa: ARG002
+        self, organisation: str, session_id: str, *, directory: str | None = None
     ) -> Sequence[tuple[Layer, JsonObject]]:
         self.reads += 1
         if self.failure is not None:
@@ -52,7 +48,7 @@ class GateSetup:
         self.author: Author | None = None
         self.recorded: list[AuditEntry] = []
 
-    async def record(self, _organisation: str, _session_id: str, _turn_id: str, runs: Sequence[AuditEntry]) -> None:
+    async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
         self.recorded += runs
 
     def gate(self, config: ResolvedConfig = CONFIG) -> TurnGate:

@@ -147,7 +147,7 @@ class CommentUnit(Protocol):
         """
 
     async def mark_comments_sent(
-        self, principal: Principal, session_id: str, comments: Sequence[Comment], position: Position
+        self, principal: Principal, session_id: str, drafts: Sequence[Comment], position: Position
     ) -> Sequence[Comment]:
         """Record the message with these comments, in the transaction that adds it to the log."""
 
