@@ -83,7 +83,7 @@ def find_crowded_packages(source: Path) -> list[str]:
 
 def find_domain_io(source: Path) -> list[str]:
     """Finds what the import contract cannot: input and output by the standard library and by builtins."""
-    found = []
+    found: list[str] = []
     for path in sorted((source / "footplate" / "domain").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
@@ -94,7 +94,7 @@ def find_domain_io(source: Path) -> list[str]:
                 case ast.Call(func=ast.Name(id=name)) if name in _IO_CALLS:
                     used = [f"{name}()"]
                 case _:
-                    used = []
+                    used = list[str]()
             found += [f"{path}: the domain does no input or output, but uses {name}" for name in used]
     return found
 

@@ -22,7 +22,7 @@ OURS: Final = {
 
 
 def find_outside_patterns(source: Path) -> list[str]:
-    found = []
+    found: list[str] = []
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source).as_posix()
         if any(name.endswith(known) for known in OURS):

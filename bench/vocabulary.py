@@ -24,7 +24,8 @@ def find_banned_terms(root: Path = ROOT, *, exempt: Mapping[str, str] | None = N
     vocabulary = tomllib.loads(_FILE.read_text())
     banned = vocabulary["banned"]
     exempt = vocabulary["exempt"] if exempt is None else exempt
-    found, used = [], set()
+    found: list[str] = []
+    used: set[str] = set()
     for path in _list_files(root):
         if path in vocabulary["exempt_files"]:
             continue
@@ -82,7 +83,8 @@ def find_unexplained_classes(root: Path = ROOT) -> list[str]:
     """
     terms = {term.lower() for term in _TERM.findall((root / "docs" / "glossary.md").read_text())}
     exceptions = set(tomllib.loads(_FILE.read_text())["not_in_glossary"])
-    found, unexplained = [], set()
+    found: list[str] = []
+    unexplained: set[str] = set()
     for path in sorted((root / "src" / "footplate" / "domain").rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):

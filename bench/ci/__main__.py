@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from bench.ci.lane_process import LaneResult
@@ -42,7 +42,8 @@ def main() -> None:
 
 def run_lanes(lanes: Sequence[Lane], directory: Path) -> list[LaneResult]:
     """Runs the lanes in this order, a few at a time. The longest should come first."""
-    started, results = time.monotonic(), []
+    started = time.monotonic()
+    results: list[LaneResult] = []
     with ThreadPoolExecutor(max_workers=_SIDE_BY_SIDE) as pool:
         running = {pool.submit(_run_lane, lane, directory): lane for lane in lanes}
         for done in as_completed(running):
@@ -67,9 +68,9 @@ def _run_lane(lane: Lane, directory: Path) -> tuple[LaneResult, str]:
     report = directory / f"{lane.name}.json"
     if not report.is_file():
         return LaneResult(lane.name, 1, 0, 0), log.read_text(errors="replace")
-    recorded = json.loads(report.read_text())
-    result = LaneResult(**{**recorded, "leftovers": tuple(recorded["leftovers"])})
-    return result, log.read_text(errors="replace")
+    recorded: dict[str, Any] = json.loads(report.read_text())
+    recorded["leftovers"] = tuple(recorded["leftovers"])
+    return LaneResult(**recorded), log.read_text(errors="replace")
 
 
 def find_problems(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str]:

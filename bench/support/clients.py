@@ -67,7 +67,7 @@ class Client:
         """Creates an agent with the built-in tools. `extra_body` carries fields that the SDK does not know (`harness`,
         …).
         """
-        given = {"name": "proof", "model": MODEL, "tools": [TOOLSET], **fields}
+        given: dict[str, Any] = {"name": "proof", "model": MODEL, "tools": [TOOLSET], **fields}
         return (await self.sdk.beta.agents.create(**given)).id
 
     async def environment(self) -> str:

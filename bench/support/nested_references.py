@@ -145,7 +145,8 @@ def find_references(own: Mapping[str, str], other: Mapping[str, str]) -> dict[Re
         found[_BATCHES, f"requests.{path}"] = [{"requests": [{**job, "steps": [step]}]}]
     for deployments in _DEPLOYMENTS:
         named: JsonObject = {"name": ids.new_id("name"), **session}
-        found |= {(deployments, path): [{**named, "steps": [step]}] for path, step in _steps(other)}
+        for path, step in _steps(other):
+            found[deployments, path] = [{**named, "steps": [step]}]
         planned: JsonObject = {**named, "steps": [SKIPPED_STEP]}
         found[deployments, "team_id"] = [{**planned, **shared}]
         found[deployments, "agent.id"] = [{**planned, "agent": form} for form in _agents(other)]

@@ -207,7 +207,8 @@ class OutputTrial:
 
     async def _check_listing(self, session: OutputSession, *, is_final: bool) -> None:
         """Downloads with the Python SDK. After the first turn, files of lost calls may be missing, but none is torn."""
-        digests, found, files = session.digests, {}, self._client.sdk.beta.files
+        digests, files = session.digests, self._client.sdk.beta.files
+        found: dict[str, str] = {}
         async for file in files.list(scope_id=session.id, limit=7):
             content = await (await files.download(file.id)).read()
             found[file.filename] = hashlib.sha256(content).hexdigest()

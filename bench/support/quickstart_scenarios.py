@@ -84,6 +84,8 @@ async def two_turns_on_one_stream(client: Client) -> None:
                     if turns == 2:
                         break
                     await sdk.beta.sessions.events.send(session.id, events=[_message("again")])
+                case _:
+                    pass
     _equal(outputs, ["I will write it.", "[bash]", "hello.txt is there.", "Still here."])
     await _check_idle_session(await sdk.beta.sessions.retrieve(session.id), client)
 

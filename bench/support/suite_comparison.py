@@ -21,7 +21,7 @@ _COUNTED: Final = (ast.Assert, ast.Compare, ast.Call, ast.Raise, ast.For, ast.As
 
 
 def find_losses(commit: str) -> list[str]:
-    found = []
+    found: list[str] = []
     for suite in SUITES:
         before, now = _files_at(commit, suite), _files_now(suite)
         found += [

@@ -161,17 +161,17 @@ class Settings(BaseSettings, RequestLimits):
     """Time limit for one fetch of a project."""
     setup_seconds: float = Field(default=600.0, gt=0)
     """Time limit for the setup command of a project."""
-    include_bytes: ByteSize = Field(default=ByteSize(64 << 20), ge=0)
+    include_bytes: ByteSize = Field(default=ByteSize(64 << 20), ge=ByteSize(0))
     """Maximum size of the ignored files that a project's `.worktreeinclude` copies into a session's tree. 0: none."""
-    cache_bytes: ByteSize = Field(default=ByteSize(2 << 30), ge=0)
+    cache_bytes: ByteSize = Field(default=ByteSize(2 << 30), ge=ByteSize(0))
     """Maximum size of the ignored directories that a setup leaves and that are cached. 0: nothing is cached."""
-    cache_project_bytes: ByteSize = Field(default=ByteSize(10 << 30), ge=0)
+    cache_project_bytes: ByteSize = Field(default=ByteSize(10 << 30), ge=ByteSize(0))
     """Maximum size of all caches of a project in the object store, compressed."""
-    cache_host_bytes: ByteSize = Field(default=ByteSize(20 << 30), ge=0)
+    cache_host_bytes: ByteSize = Field(default=ByteSize(20 << 30), ge=ByteSize(0))
     """Maximum size of the caches that a worker keeps on its disk, compressed."""
     cache_seconds: float = Field(default=120.0, gt=0)
     """Time limit for restoring or storing a cache."""
-    git_bytes: ByteSize = Field(default=ByteSize(10 << 30), gt=0)
+    git_bytes: ByteSize = Field(default=ByteSize(10 << 30), gt=ByteSize(0))
     """Size limit of a project's repository on a host, and of the files in its commits."""
     branch_lease: float = Field(default=LEASE_SECONDS, gt=0)
     """Seconds after which the lease of a process that writes to a project's branch expires, unless it is renewed."""
@@ -379,7 +379,7 @@ class Settings(BaseSettings, RequestLimits):
     """Maximum number of outputs of a session."""
     output_bytes: int = Field(default=1_000_000_000, ge=1)
     """Maximum size of all outputs of a session together."""
-    home_bytes: ByteSize = Field(default=ByteSize(256 << 20), ge=0)
+    home_bytes: ByteSize = Field(default=ByteSize(256 << 20), ge=ByteSize(0))
     """Maximum size of a session's `HOME` that other hosts restore, without caches. 0: it is not stored."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
     """Time limit for one page or one search."""

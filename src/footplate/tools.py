@@ -65,7 +65,7 @@ class Tool:
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return bool(inspect.iscoroutinefunction(self.function))
 
     @property
     def input_schema(self) -> dict[str, Any]:

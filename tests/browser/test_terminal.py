@@ -199,7 +199,8 @@ async def test_a_queue_is_stepped_through_beside_the_terminal(workplace: Workpla
 async def test_hostile_output_stays_in_the_terminal(workplace: Workplace) -> None:
     page = await _open(workplace, await _session(workplace))
     await _open_shell(page)
-    title, requests = await page.title(), []
+    title = await page.title()
+    requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     hostile = (
         r"printf '\033]0;owned\007\033]52;c;b3duZWQ=\007\033]8;;https://example.com/\007link\033]8;;\007<img src=x>\n'"

@@ -16,6 +16,7 @@ from bench.support.cluster import open_cluster
 from bench.support.forks import history_comparison
 from bench.support.forks.fork_storage import SHORT, ForkCosts, ForkMeasurement
 from bench.support.minimal_client import MinimalClient
+from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
 
 HARNESSES: Final = ("native", "claude")
@@ -63,6 +64,14 @@ def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_
     )
     if max_written > max_bytes:
         headline = f"a fork writes {max_written:,.0f} bytes (limit {max_bytes:,})"
+    measured: JsonObject = {
+        harness: {
+            "milliseconds_short": round(median(cost.short) * 1000, 2),
+            "milliseconds_long": round(median(cost.long) * 1000, 2),
+            "written": cost.written,
+        }
+        for harness, cost in costs.items()
+    }
     return Figure(
         headline=headline,
         summary=f"{forks} forks at the events of a session of {history_comparison.EVENTS} "
@@ -72,15 +81,5 @@ def _judge(forks: int, validated: int, costs: Mapping[str, ForkCosts], max_time_
             cost.ratio <= max_time_ratio and max(cost.bytes_long, cost.bytes_short) <= max_bytes
             for cost in costs.values()
         ),
-        details={
-            "validated": validated,
-            **{
-                harness: {
-                    "milliseconds_short": round(median(cost.short) * 1000, 2),
-                    "milliseconds_long": round(median(cost.long) * 1000, 2),
-                    "written": cost.written,
-                }
-                for harness, cost in costs.items()
-            },
-        },
+        details={"validated": validated, **measured},
     )

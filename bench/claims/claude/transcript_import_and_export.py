@@ -54,7 +54,7 @@ async def _run_journey(cluster: Cluster, client: Client, scene: ShapeSetup) -> t
     path = scene.machine.transcript(session_id)
     history = await _history(cluster, scene, path)
     server = {"url": cluster.base_urls[0], "key": cluster.key}
-    imported = []
+    imported: list[dict[str, Any]] = []
     for _ in range(2):  # the second import returns the same session
         output = await scene.machine.run_footplate("import", "--json", "--model", MODEL, str(path), **server)
         imported += json.loads(output)
@@ -127,7 +127,7 @@ async def _last_request(cluster: Cluster, script: str) -> list[RequestItem]:
 
 async def _list_texts(client: Client, session_id: str) -> list[str]:
     """Returns all text in the session's events."""
-    found = []
+    found: list[str] = []
     for event in await client.events(session_id):
         found += [block["text"] for block in event.get("content") or () if block.get("type") == "text"]
     return found

@@ -159,7 +159,8 @@ class _LatencyRun:
 
     async def measure_at_once(self, count: int, rounds: int) -> tuple[float, float]:
         """Returns when the last of `count` simultaneous sessions has its first token: bare, Footplate."""
-        theirs, ours = [], []
+        theirs: list[float] = []
+        ours: list[float] = []
         for _ in range(rounds):
             alone = await asyncio.gather(
                 *(direct_cli.measure_cold_start(self._cluster.model, _PROMPT) for _ in range(count))

@@ -90,7 +90,7 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         f"{late.descriptors}, processes {early.processes} and {late.processes}, leases {early.leases} and "
         f"{late.leases}, control groups {early.groups} and {late.groups}, other files {early.files} and {late.files}",
         holds=not leaked and (growth <= _MAX_GROWTH or not judge),
-        details={"before": asdict(before), "early": asdict(early), "late": asdict(late)},
+        details={"before": {**asdict(before)}, "early": {**asdict(early)}, "late": {**asdict(late)}},
     )
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bench.prove.figure import Figure, require
 from bench.support.clients import Client, raw_client
@@ -105,7 +105,7 @@ async def _check_usage(cluster: Cluster, log: Totals, keys: Sequence[str]) -> in
     """Checks that `/v1/usage` by model, summed over the organisations of the keys, equals the log. Returns its number
     of lines.
     """
-    lines = []
+    lines: list[dict[str, Any]] = []
     for key in keys:
         async with raw_client(cluster, key=key) as http:
             response = await http.get("/v1/usage", params={"group_by": "model"})

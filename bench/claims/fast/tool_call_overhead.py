@@ -126,7 +126,9 @@ async def _measure_calls(
     cluster: Cluster, project: str, kind: str, sessions: int, turns: int, tools: JsonObject = _TOOLS
 ) -> tuple[_Cost, float]:
     """Returns the median call, its share of the worker's CPU time, and the median first call of a session."""
-    firsts, calls, used = [], [], 0.0
+    firsts: list[float] = []
+    calls: list[float] = []
+    used = 0.0
     worker = cluster.workers[0].pid
     assert worker is not None
     async with MinimalClient(cluster.base_urls[0], cluster.key) as lean, AsyncExitStack() as exits:

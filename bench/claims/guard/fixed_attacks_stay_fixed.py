@@ -79,7 +79,7 @@ async def _check_out(directory: Path) -> None:
 def _write_entry_points(project: Path, metadata: Path) -> None:
     """Writes package metadata that replaces this environment's, whose entry points name modules of this checkout."""
     found = tomllib.loads(project.read_text())["project"]
-    lines = []
+    lines: list[str] = []
     for group, points in found["entry-points"].items():
         lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
     metadata.mkdir()

@@ -40,7 +40,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             holds=all(before[claim] == "current" for claim in _CLAIMS),
             otherwise=f"after their runs the page says {[before[claim] for claim in _CLAIMS]}",
         )
-        wrong = []
+        wrong: list[str] = []
         for name in files:
             original = (clone / name).read_text()
             (clone / name).write_text(original + " ")

@@ -76,8 +76,8 @@ def _figure(
         holds=not site.faults,
         details={
             "faults": [*site.faults],
-            "group": asdict(group),
+            "group": {**asdict(group)},
             "best": right,
-            "endless": {script: asdict(found) for script, found in endless.items()},
+            "endless": {script: {**asdict(found)} for script, found in endless.items()},
         },
     )

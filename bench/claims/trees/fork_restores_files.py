@@ -70,7 +70,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _fork_at_each_event(cluster: Cluster, client: Client, every: int) -> list[file_comparison.ForkFindings]:
     project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
     kinds: list[dict[str, Any]] = [{}, {"extra_body": {"project_ids": [project["id"]]}}]
-    found = []
+    found: list[file_comparison.ForkFindings] = []
     for harness in _HARNESSES:
         await file_comparison.install_scripts(cluster, harness)
         found += [await file_comparison.fork_at_each_event(cluster, client, harness, fields, every) for fields in kinds]

@@ -281,7 +281,7 @@ class _Trial:
 
 def _find_processes(marker: str) -> list[int]:
     """Returns the processes with this argument, in any sandbox."""
-    found = []
+    found: list[int] = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:

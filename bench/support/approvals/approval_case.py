@@ -159,7 +159,8 @@ class ApprovalCase:
         return str(idle_events[-1]["stop_reason"]["type"]) if idle_events else ""
 
     async def _describe_last_events(self) -> str:
-        return ", ".join(event["type"] for event in (await self._read_log())[-8:])
+        types: list[str] = [event["type"] for event in (await self._read_log())[-8:]]
+        return ", ".join(types)
 
     async def _check_calls(self, decisions: dict[str, str], pipe: ReadCountingPipe | None = None) -> None:
         log = await self._read_log()

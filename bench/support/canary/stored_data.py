@@ -126,7 +126,7 @@ def flatten_bytes(value: object) -> bytes:
         return value + b"\n"
     if isinstance(value, dict):
         return b"".join(flatten_bytes(part) for pair in value.items() for part in pair)
-    if isinstance(value, list | tuple | set):
+    if isinstance(value, (list, tuple, set)):
         return b"".join(map(flatten_bytes, value))
     return repr(value).encode()
 

@@ -12,7 +12,7 @@ CLI_TEXTS: Final = ("<system-reminder>", *FILLERS)
 def read_conversation(request: JsonObject) -> list[tuple[str, str]]:
     """Returns the role and text of each message, in order."""
     body: Any = request["body"]
-    found = []
+    found: list[tuple[str, str]] = []
     for message in body["messages"]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

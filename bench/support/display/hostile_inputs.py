@@ -36,7 +36,7 @@ _FORGED: Final = (
 
 
 def _hide(chance: random.Random, signs: str, count: int = 6) -> str:
-    text = list("echo harmless; touch EVIL")
+    text: list[str] = list("echo harmless; touch EVIL")
     for _ in range(count):
         text.insert(chance.randrange(len(text) + 1), chance.choice(signs))
     return "".join(text)

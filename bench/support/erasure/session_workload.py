@@ -126,7 +126,8 @@ class SessionWorkload:
         received = await self._client.run_turn(made.id, f"[[script:{LIST_SCRIPT}]]", patience=_PATIENCE)
         results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
         require(holds=len(results) == 1, otherwise=f"{made.id}: no files were listed: {received[-2:]}")
-        return "".join(block.get("text", "") for block in results[0]["content"]).strip()
+        texts: list[str] = [block.get("text", "") for block in results[0]["content"]]
+        return "".join(texts).strip()
 
     async def list_all_files(self, living: list[TrackedSession]) -> dict[str, str]:
         async def one(made: TrackedSession) -> tuple[str, str]:

@@ -49,7 +49,9 @@ async def measure_slowdown(backend: AttackedBackend, rounds: int) -> list[Slowdo
     async with backend.open_session("working") as working:
         await _run_turn(working)
         for kind, attack in KINDS.items():
-            alone, looped, attacked = [], [], []
+            alone: list[float] = []
+            looped: list[float] = []
+            attacked: list[float] = []
             for _ in range(rounds):
                 alone.append(await _run_turn(working))
                 async with _busy_loop():

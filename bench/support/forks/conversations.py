@@ -75,7 +75,8 @@ def join_user_messages(items: Sequence[ConversationItem]) -> list[ConversationIt
 def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "".join(block.get("text", "") for block in content)
+    texts: list[str] = [block.get("text", "") for block in content]
+    return "".join(texts)
 
 
 def _begins_response(log: Sequence[Mapping[str, Any]], index: int) -> bool:

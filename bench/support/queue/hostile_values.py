@@ -21,7 +21,7 @@ _PIECES: Final = (
 
 def hostile_values(number: int, chance: random.Random) -> Sequence[str]:
     """Return values: each known attack, random mixtures, and some that are long."""
-    values = [shape.format(_ATTACK) for shape in _SHAPES]
+    values: list[str] = [shape.format(_ATTACK) for shape in _SHAPES]
     while len(values) < number - number // 20:
         values.append("".join(chance.choice(_PIECES) for _ in range(chance.randrange(1, 60))))
     while len(values) < number:

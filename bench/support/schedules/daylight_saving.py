@@ -30,7 +30,9 @@ def expected_times(schedule: CronSchedule, change: date) -> list[datetime]:
     """
     minute, hour, day, month, weekday = schedule.expression.split()
     start, end = period(schedule.timezone, change)
-    place, found, shown = ZoneInfo(schedule.timezone), [], set[datetime]()
+    place = ZoneInfo(schedule.timezone)
+    found: list[datetime] = []
+    shown: set[datetime] = set()
     for number in range(int((end - start).total_seconds() // 60) + 1):
         at = start + timedelta(minutes=number)
         local = at.astimezone(place).replace(tzinfo=None, fold=0)

@@ -59,7 +59,9 @@ async def _measure_starts(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: 
 
     The guardian, which every turn has anyway, is started before the first measurement.
     """
-    first, ours, bare = [], [], []
+    first: list[float] = []
+    ours: list[float] = []
+    bare: list[float] = []
     for number in range(rounds):
         async with open_sandbox(sandboxed, proxy, f"start-{number}") as environment:
             async with environment._start_lock:
@@ -102,7 +104,8 @@ def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawn
 
 
 async def _measure_shells(sandboxed: SandboxFactory, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
-    ours, plain = [], []
+    ours: list[float] = []
+    plain: list[float] = []
     async with open_sandbox(sandboxed, proxy, "shell") as environment:
         await environment.shell("true", timeout=60)
         for _ in range(rounds):

@@ -11,7 +11,7 @@ _REMINDER_TAG: Final = "<system-reminder>"
 
 
 def request_items(request: Any) -> list[RequestItem]:
-    found = []
+    found: list[RequestItem] = []
     for message in request["body"]["messages"]:
         if message["role"] != "system":
             found += [item for item in _blocks(message["role"], message["content"]) if item[1]]

@@ -52,9 +52,10 @@ def describe_request(
     operation: dict[str, Any] = {}
     if body is not None:
         schema = {"$ref": SCHEMA_REF.format(model=body.__name__)}
-        operation["requestBody"] = {"required": True, "content": {media_type: {"schema": schema}}}
+        request: dict[str, Any] = {"required": True, "content": {media_type: {"schema": schema}}}
         if description is not None:
-            operation["requestBody"]["description"] = description
+            request["description"] = description
+        operation["requestBody"] = request
     if query is not None:
         document = query.model_json_schema()
         definitions = document.get("$defs", {})
@@ -114,7 +115,8 @@ def _build(app: FastAPI) -> dict[str, Any]:
         "bearer": {"type": "http", "scheme": "bearer"},
         "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     }
-    schema["security"] = [{"bearer": []}, {"key": []}]
+    security: list[dict[str, list[str]]] = [{"bearer": []}, {"key": []}]
+    schema["security"] = security
     return schema
 
 

@@ -135,7 +135,7 @@ def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
         known = server_profiles.load_config().profiles
     except server_profiles.NoServerSelected:
-        known = {}
+        known = dict[str, Mapping[str, str]]()
     named = [(name, fields.get("base_url", "")) for name, fields in known.items() if _NAME.fullmatch(name)]
     return [*named, (server_profiles.LOCAL_PROFILE, "footplate dev on this machine")]
 

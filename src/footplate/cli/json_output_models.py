@@ -308,7 +308,7 @@ class ErrorDetail(BaseModel):
     help: str
 
 
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(BaseModel, frozen=True):
     """The output of any command with `--json` that fails before it has a result."""
 
     type: Literal["error"] = "error"

@@ -6,7 +6,7 @@ import ipaddress
 import json
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -279,10 +279,9 @@ def should_retry(error: Exception) -> bool | float:
 def _error_from_response(response: httpx2.Response) -> ApiError:
     header = response.headers.get("retry-after", "")
     retry_after = float(header) if header.isdecimal() else None
-    try:
+    body: dict[str, Any] = {}
+    with suppress(ClientError):  # for example, an error page of a proxy
         body = _json_object(response)
-    except ClientError:  # for example, an error page of a proxy
-        body = {}
     should_retry = response.headers.get("x-should-retry") != "false"
     return error_for_status(response.status_code, body, retry_after=retry_after, should_retry=should_retry)
 

@@ -158,9 +158,12 @@ class TurnGate:
                 directory=named_directory if isinstance(named_directory, str) else None,
             )
             if layers != self._layers:
-                self._layers, self._parsed = layers, {}
+                self._layers = layers
+                self._parsed = {}
             self._loaded_at = now
-        parsed, layers = self._parsed, self._layers
+        else:
+            layers = self._layers
+        parsed = self._parsed
         if agent not in parsed:
             parsed[agent] = await self._rule_cache.parse(layers, self._config, agent)
         return parsed[agent]

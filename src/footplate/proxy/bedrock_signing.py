@@ -40,6 +40,8 @@ def sign(endpoint: Endpoint, method: str, url: str, body: bytes) -> Headers:
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
 
+    assert endpoint.access_key_id is not None
+    assert endpoint.region is not None
     request = AWSRequest(method=method, url=url, data=body)
     SigV4Auth(Credentials(endpoint.access_key_id, endpoint.api_key), _SERVICE, endpoint.region).add_auth(request)
     return [

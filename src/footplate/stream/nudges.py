@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import structlog
 from redis.exceptions import RedisError
@@ -95,7 +95,9 @@ class NudgeListener:
         async with self._redis.pubsub() as pubsub:
             await pubsub.subscribe(redis_keys.NUDGE_CHANNEL)
             while not self._stopping:
-                message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
+                message: dict[str, Any] | None = await pubsub.get_message(
+                    ignore_subscribe_messages=True, timeout=_POLL_SECONDS
+                )
                 if message is not None:
                     self._call(message["data"].decode(errors="replace"))
 

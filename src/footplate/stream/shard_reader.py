@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import structlog
 from redis.asyncio import Redis
+from redis.typing import KeyT, StreamIdT
 
 from footplate.stream import redis_connections, redis_keys
 
@@ -107,8 +108,9 @@ class ShardReader:
     async def _read(self, positions: dict[int, bytes]) -> None:
         started_at = self._loop.time()
         streams = {redis_keys.stream_key(shard).encode(): shard for shard in positions}
+        wanted: dict[KeyT, StreamIdT] = {stream: positions[shard] for stream, shard in streams.items()}
         response = await self._redis.xread(
-            {stream: positions[shard] for stream, shard in streams.items()},
+            wanted,
             count=_MAX_ENTRIES,
             block=redis_connections.BLOCK_MILLISECONDS,
         )

@@ -146,7 +146,7 @@ class TurnPublisher:
             self._closes_saved_preview = False
             self._has_saved_preview = self._open_preview is not None if save_commands else self._has_saved_preview
         else:
-            self._items = [*previews]  # the log has the rest
+            self._items = list[PublishedItem](previews)  # the log has the rest
 
     async def aclose(self) -> None:
         self._abandon_preview()

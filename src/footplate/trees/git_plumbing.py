@@ -59,5 +59,5 @@ async def store_blobs(git: Git, files: Sequence[Path]) -> list[str]:
 
 async def find_subtree(git: Git, tree: str | None, name: str) -> str | None:
     """Returns the id of a tree in another tree. None: there is none."""
-    lines = [] if tree is None else (await git.run("ls-tree", "-d", tree, name)).decode().splitlines()
+    lines: list[str] = [] if tree is None else (await git.run("ls-tree", "-d", tree, name)).decode().splitlines()
     return lines[0].split()[2] if lines else None

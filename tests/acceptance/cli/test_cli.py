@@ -373,6 +373,7 @@ async def test_logs_show_messages_in_the_queue(cell: Cell) -> None:
 async def test_changes_of_all_sessions_are_followed(cell: Cell) -> None:
     following = await cell.spawn("events", "--json")
     found: list[dict[str, Any]] = []
+    session_id = ""
     while not found:  # a change from before the connection is not printed
         session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
         printed = (await cell.run("events", "--after", "0", "--session", session_id, "--wait", "1", "--json")).out

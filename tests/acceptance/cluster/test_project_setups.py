@@ -52,7 +52,8 @@ class Setups:
         events = await self.client.run_turn(session_id, command, patience=180)
         errors = [event["error"]["message"] for event in events if event["type"] == "session.error"]
         results = [event for event in events if event["type"] == "agent.tool_result"]
-        return "".join(block["text"] for event in results for block in event["content"]) or "\n".join(errors)
+        texts: list[str] = [block["text"] for event in results for block in event["content"]]
+        return "".join(texts) or "\n".join(errors)
 
     async def setups(self, session_id: str) -> list[dict[str, Any]]:
         """The events of the session's setups."""

@@ -1,6 +1,6 @@
 """Webhooks: the official SDK verifies and parses what the server sends."""
 
-import anthropic
+from anthropic.types.beta import BetaWebhookEvent
 from bench.support.sdk.sdk_client import SdkClient
 from bench.support.webhooks.receiver import WebhookReceiver
 from standardwebhooks import WebhookVerificationError
@@ -28,7 +28,7 @@ async def webhooks_are_verified_and_parsed(door: SdkClient) -> None:
             require_equal((event.type, event.id, event.data.type), ("event", webhook.id, name))
             require_equal(event, sdk.parse_unverified(webhook.body))
             require_equal(type(event.data).__name__, f"BetaWebhookSession{name.partition('.')[2].title()}EventData")
-            model = anthropic.types.beta.BetaWebhookEvent.model_validate_json(webhook.body, strict=False)
+            model = BetaWebhookEvent.model_validate_json(webhook.body, strict=False)
             require_equal(model.data.type, name)
         for method in ("unwrap", "parse_unverified"):
             door.tally.calls[f"{door.kind} webhooks.{method}"] += len(arrived)

@@ -99,7 +99,8 @@ async def test_a_subagents_hooks_run_only_for_the_subagent(place: GateSetup) -> 
 @pytest.mark.requirement("F6")
 @pytest.mark.requirement("S8")
 async def test_hooks_receive_the_context_of_the_session_and_the_author_of_the_turn(place: GateSetup) -> None:
-    place.context, place.author = {"ticket": "F-6"}, Author("memb_1", "Ann", "person")
+    place.context = {"ticket": "F-6"}
+    place.author = Author("memb_1", "Ann", "person")
     await run_hooks(place, HookEvent.STOP, "cat > told.json")
     payload = json.loads((place.root / "told.json").read_text())
     assert payload["context"] == {"ticket": "F-6"}

@@ -67,7 +67,8 @@ async def test_any_two_swapped_arguments_of_an_append_are_noticed(
     cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = await _claim(cell, principal)
-    unnoticed, count = [], 0
+    unnoticed: list[tuple[str, str]] = []
+    count = 0
     row = [field.name for field in fields(append._SnapshotRow)]
     for owner, name, arguments in (
         (append, "bind", PARAMETERS["append_turn"]),

@@ -101,14 +101,14 @@ async def test_a_session_that_waits_is_not_archived(cell: Cell, principal: Princ
         await cell.send(principal, session.id, "next")
     if state in {"running", "rescheduling", "parked", "answered"}:
         claim = await cell.claim(session.id, principal)
-    if state == "rescheduling":
-        await cell.turns.reschedule(claim, "unknown_error", "later")
-    if state in {"parked", "answered"}:
-        question = custom_tool_call()
-        await cell.turns.append(claim, [question])
-        await cell.turns.finish(claim, awaiting(question))
-    if state == "answered":
-        await cell.send(principal, session.id, tool_result_for(question.id))
+        if state == "rescheduling":
+            await cell.turns.reschedule(claim, "unknown_error", "later")
+        if state in {"parked", "answered"}:
+            question = custom_tool_call()
+            await cell.turns.append(claim, [question])
+            await cell.turns.finish(claim, awaiting(question))
+            if state == "answered":
+                await cell.send(principal, session.id, tool_result_for(question.id))
     if state != "new":
         await session.make_old()
     before = await cell.all_rows(session.id)

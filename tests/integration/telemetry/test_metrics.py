@@ -31,7 +31,12 @@ def test_unknown_tools_share_one_label() -> None:
 def test_a_scraped_gauge_exports_the_current_values_or_none() -> None:
     registry = CollectorRegistry()
     gauge = metrics.ScrapedGauge("sessions", "Sessions.", ["activity"], registry=registry)
-    for values in ({("queued",): 2.0, ("stalled",): 1.0}, {("queued",): 0.0}, {}):
+    scrapes: tuple[dict[tuple[str, ...], float], ...] = (
+        {("queued",): 2.0, ("stalled",): 1.0},
+        {("queued",): 0.0},
+        {},
+    )
+    for values in scrapes:
         gauge.read_values = lambda values=values: values
         (family,) = registry.collect()
         assert {(sample.labels["activity"],): sample.value for sample in family.samples} == values

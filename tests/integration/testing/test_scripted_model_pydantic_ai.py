@@ -34,7 +34,7 @@ async def test_twelve_tool_calls_and_a_final_message(model: ScriptedModel, nativ
     line = tool("bash", {"command": "echo {n} >> lines"})
     model.install("lines", replies(reply(line, repeat=12), [text("done"), usage(5, 7)]))
     messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Write. [[script:lines]]")])]
-    commands = []
+    commands: list[str] = []
     while True:
         response = await ask(native, messages)
         messages.append(response)

@@ -62,7 +62,7 @@ async def test_twelve_tool_calls_and_a_final_message(model: ScriptedModel, nativ
     line = (thinking("hm"), text("next"), tool("bash", {"command": "echo {n} >> lines"}))
     model.install("lines", replies(reply(*line, repeat=12), [text("done"), usage(5, 7, cache_read=3)]))
     messages = prompt("Write. [[script:lines]]")
-    commands = []
+    commands: list[str] = []
     while True:
         response = await ask(native, messages)
         messages.append(response)

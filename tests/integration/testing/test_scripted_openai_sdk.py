@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageFunctionToolCall
-from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses import Response, ResponseIncludable, ResponseStreamEvent
 
 from footplate.testing import (
     ScriptedModel,
@@ -234,9 +234,8 @@ async def test_reasoning_is_signed_when_requested(
     model: ScriptedModel, openai_client: openai.AsyncOpenAI, *, include: bool
 ) -> None:
     model.install("s", replies([thinking("hm", signature="c2ln"), text("so")]))
-    response = await openai_client.responses.create(
-        model="gpt-5", input=prompt("s"), include=["reasoning.encrypted_content"] if include else []
-    )
+    included: list[ResponseIncludable] = ["reasoning.encrypted_content"] if include else []
+    response = await openai_client.responses.create(model="gpt-5", input=prompt("s"), include=included)
     (item,) = [item for item in response.output if item.type == "reasoning"]
     assert item.encrypted_content == ("c2ln" if include else None)
 

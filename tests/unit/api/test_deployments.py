@@ -158,7 +158,7 @@ async def test_other_organisations_and_unknown_ids_are_not_found(
     with pytest.raises(anthropic.BadRequestError):
         await sdk.beta.deployments.list(status="active", include_archived=True)
     with pytest.raises(anthropic.NotFoundError):
-        await sdk.beta.deployments.create(**{**fields, "agent": "agent_none"})
+        await sdk.beta.deployments.create(**fields | {"agent": "agent_none"})
 
 
 async def test_deployments_and_runs_are_listed_in_pages(sdk: AsyncAnthropic, fields: dict[str, Any]) -> None:

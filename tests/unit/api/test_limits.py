@@ -30,7 +30,7 @@ _JSON = st.recursive(
 
 def _measure(value: Any) -> tuple[int, int]:
     """Returns the number of values and the depth."""
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return 1, 0
     inner = [_measure(item) for item in (value.values() if isinstance(value, dict) else value)]
     return 1 + sum(count for count, _ in inner), 1 + max((depth for _, depth in inner), default=0)

@@ -35,7 +35,12 @@ class _Mock(httpx2.AsyncBaseTransport):
     """Passes requests to the provider without a socket."""
 
     def __init__(self) -> None:
-        claims = {"name": "Ann", "email": "ann@example.com", "email_verified": True, "groups": ["web", 7]}
+        claims: dict[str, object] = {
+            "name": "Ann",
+            "email": "ann@example.com",
+            "email_verified": True,
+            "groups": ["web", 7],
+        }
         user = oidc_provider_mock.User(sub="ann", claims=claims)
         self.app = oidc_provider_mock.app(require_nonce=True, user_claims=[user]).test_client()
 

@@ -98,6 +98,7 @@ async def test_subagents_use_the_names_of_their_agent_for_the_same_tools(install
             "another MCP server with the name 'ledger'": await create(http, mcp_servers=[server]),
             "": await create(http, {**TOOLSET, "settings": {"a": 1}}),
         }
+        multiagent: dict[str, Any] = {}
         for message, member in members.items():
             multiagent = {"type": "coordinator", "agents": [member.json()["id"]]}
             response = await create(http, TOOLSET, multiagent=multiagent, harness="native")

@@ -79,7 +79,7 @@ def test_calls_are_paired_with_their_results() -> None:
 
 
 def test_the_turn_has_twelve_calls_with_a_name_each() -> None:
-    names = []
+    names: list[str] = []
     n = 0
     for item in interrupted_turn.build_script().replies:
         for _ in range(int(item.repeat)):

@@ -14,7 +14,7 @@ ASK = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {
 
 def _list_enabled(limit: ToolLimit, *tools: dict[str, Any]) -> list[str]:
     """Returns the names of the enabled tools."""
-    names = []
+    names: list[str] = []
     for tool in limit.apply_to(tools):
         if tool["type"] == "custom":
             names.append(tool["name"])

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.timing
 
 
 def make_pool(**options: Any) -> WarmPool:
-    return WarmPool(**{"max_processes": 2, "max_idle_seconds": 60, "deadline": lambda: 7.0, **options})
+    given: dict[str, Any] = {"max_processes": 2, "max_idle_seconds": 60, "deadline": lambda: 7.0, **options}
+    return WarmPool(**given)
 
 
 async def test_the_next_turn_gets_the_warm_harness_and_model_access_is_paused_meanwhile() -> None:

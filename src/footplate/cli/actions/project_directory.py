@@ -42,7 +42,7 @@ class ProjectDirectory:
             )
         command = ("rev-parse", "--absolute-git-dir", "--is-inside-work-tree", "--show-toplevel")
         found = run_git(path, *_READ_ANY_OWNER, *command)
-        git_dir, is_inside, top = (*os.fsdecode(found.stdout).splitlines(), "", "", "")[:3]
+        git_dir, is_inside, top = [*os.fsdecode(found.stdout).splitlines(), "", "", ""][:3]
         if not git_dir:
             _check_empty(path, decode_output(found.stderr))
             return cls(path)

@@ -65,7 +65,7 @@ class TriggerOptions:
                 return load_pipeline(self.steps_file, with_payload=True).to_wire()
             except InvalidPipeline as error:
                 raise typer.BadParameter(str(error)) from None
-        steps = [] if self.prompt is None else [{"kind": "prompt", "content": self.prompt}]
+        steps: list[dict[str, Any]] = [] if self.prompt is None else [{"kind": "prompt", "content": self.prompt}]
         return [*steps, *({"kind": "shell", "command": command} for command in self.shell)] or None
 
     def to_fields(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def update(
 
     if event and all_events:
         raise typer.BadParameter("--event cannot be combined with --all-events.", param_hint="--event")
-    fields = {
+    fields: dict[str, object] = {
         "url": url,
         "event_types": [] if all_events else event,
         "description": description,

@@ -150,7 +150,8 @@ class LiveApprovalView:
         if was_withdrawn:
             terminal_io.err().print()
             approval_prompt.discard_typed_input()
-        deferred, self._deferred_events = self._deferred_events, []
+        deferred = self._deferred_events
+        self._deferred_events = []
         for event in deferred:
             self._view.show_event(event)
         return was_withdrawn

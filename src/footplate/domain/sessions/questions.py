@@ -84,11 +84,12 @@ def check_reply(call_input: Mapping[str, Json], reply: Reply) -> dict[str, str]:
 
 
 def _result(event_id: str, text: str, reply: Mapping[str, str]) -> JsonObject:
+    answers: JsonObject = {"answers": {**reply}} if reply else {}
     return {
         "custom_tool_use_id": event_id,
         "content": [ev.text_block(text)],
         "is_error": False,
-        **({"answers": {**reply}} if reply else {}),
+        **answers,
     }
 
 

@@ -166,6 +166,7 @@ class StepDefinition:
         }
         if self.delivery is not None:
             fields[self.kind] = self.delivery.dump(self.kind)
+        values: JsonObject = {} if self.payload_values is None else {"payload_values": {**self.payload_values}}
         return {
             **fields[self.kind],
             "condition": self.condition,
@@ -177,7 +178,7 @@ class StepDefinition:
             **({"is_literal": True} if self.is_literal else {}),
             **({"is_check": True} if self.is_check else {}),
             **({} if self.retry_of is None else {"retry_of": self.retry_of}),
-            **({} if self.payload_values is None else {"payload_values": {**self.payload_values}}),
+            **values,
         }
 
     @classmethod

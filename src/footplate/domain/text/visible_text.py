@@ -68,7 +68,8 @@ def show_line(text: str, max_columns: int | None = None) -> str:
     """
     if max_columns is None:
         return _escape_whole(text, Layout.LINE)
-    pieces, width = [], 0
+    pieces: list[tuple[str, int]] = []
+    width = 0
     for piece in _escape(text, Layout.LINE):
         pieces.append(piece)
         width += count_columns(piece[0])
@@ -79,7 +80,8 @@ def show_line(text: str, max_columns: int | None = None) -> str:
 
 def _shorten(pieces: list[tuple[str, int]], length: int, max_columns: int) -> str:
     max_columns -= len(mark_missing(length))
-    shown_pieces, width, missing = [], 0, length
+    shown_pieces: list[str] = []
+    width, missing = 0, length
     for shown, count in _split(pieces):
         width += count_columns(shown)
         if width > max_columns:
@@ -124,7 +126,8 @@ def count_columns(text: str) -> int:
 
 def wrap_line(text: str, max_columns: int) -> list[str]:
     """Wrap one line of escaped text at `max_columns` columns. No text is added or removed, and no escape is split."""
-    lines, line, width = [], "", 0
+    lines: list[str] = []
+    line, width = "", 0
     for piece in re.findall(r"<U\+[0-9A-F]{4,6}(?:\*[0-9]+)?>|<\+[0-9]+ more>| +|[^ <]+|<", text):
         for part in [piece] if count_columns(piece) <= max_columns else piece:
             columns = count_columns(part)

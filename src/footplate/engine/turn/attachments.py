@@ -76,7 +76,8 @@ class TurnAttachments:
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Prepare the blocks of a steering message. A text replaces an attachment that failed."""
-        budget, resolved = attachments.InlineBudget(), []
+        budget = attachments.InlineBudget()
+        resolved: list[JsonObject] = []
         for block in blocks:
             try:
                 resolved.append(await self._prepare_block(block, budget))

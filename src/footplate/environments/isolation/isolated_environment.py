@@ -285,7 +285,8 @@ class EnclosedEnvironment(BaseEnvironment):
             await self._enclosure.end_all()
 
     async def _stop_watching(self) -> None:
-        watchers, self._watchers = self._watchers, []
+        watchers = self._watchers
+        self._watchers = []
         for watcher in watchers:
             watcher.cancel()
         await asyncio.gather(*watchers, return_exceptions=True)

@@ -89,7 +89,8 @@ def _options_match(pattern: TextPattern, text: str) -> bool:
 @lru_cache(maxsize=256)
 def _split_options(text: str) -> tuple[list[str], set[str]]:
     """Split a command into its words that are not options, and its single options."""
-    operands, options = [], set()
+    operands: list[str] = []
+    options: set[str] = set()
     for argument in text.split(" "):
         argument = _OPTION_SYNONYMS.get(argument, argument)  # noqa: PLW2901
         if argument.startswith("--"):

@@ -76,7 +76,7 @@ class Hook:
 
 def parse_hooks(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook]:
     """Parse the hooks of stored layers, the highest layer first. Raises `InvalidRule`."""
-    found = []
+    found: list[Hook] = []
     for layer, permissions in sorted(layers, key=lambda each: each[0]):
         hooks = permissions.get("hooks")
         if hooks is None:

@@ -141,14 +141,16 @@ class HookRunner:
             yield (), _EventRun({})
             return
         environment = turn.environment
+        about_turn: JsonObject = {"context": turn.context} if turn.context else {}
+        if turn.author:
+            about_turn["principal"] = {**asdict(turn.author)}
         payload: JsonObject = {
             "session_id": turn.session_id,
             "transcript_path": "",
             "cwd": directory or fields.get("cwd") or await environment.shell_directory() or environment.root,
             "permission_mode": "default",
             "hook_event_name": matching_hooks[0].event.value,
-            **({"context": turn.context} if turn.context else {}),
-            **({"principal": asdict(turn.author)} if turn.author else {}),
+            **about_turn,
             **fields,
         }
         event_run = _EventRun(payload, turn.author.id if turn.author else None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports.harness import Entry, McpAccess, SteerMessage, TurnContext, UpcomingTurn, WebAccess
 from footplate.domain.projects.project import Trust
+from footplate.domain.sessions.events import Event
 from footplate.domain.sessions.groups import WAIT_SESSIONS
 from footplate.domain.sessions.questions import ASK_USER
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
@@ -170,11 +171,8 @@ class _TurnRun:
         events, entries = [*plan.events, *server_events], plan.entries
         if plan.approved_calls:
             await turn.log.append(events, entries=entries)
-            self._approved_call_entries, events, entries = (
-                await self._call_runner.run_calls(plan.approved_calls),
-                [],
-                (),
-            )
+            self._approved_call_entries = await self._call_runner.run_calls(plan.approved_calls)
+            events, entries = list[Event](), ()
             if turn.interrupt.is_set():
                 await turn.log.append(entries=[transcript_lines.interrupted_mark(turn.turn_id)])
                 return turn_outcome_factories.interrupted("")

@@ -121,7 +121,8 @@ class McpServers:
         self.names.add((name, offered.ref) for name, offered in tools.items())
 
     async def aclose(self) -> None:
-        connections, self._connections = [*self._connections.values()], {}
+        connections = [*self._connections.values()]
+        self._connections = {}
         await asyncio.gather(*(connection.aclose() for connection in connections))
 
     async def _call_connected(self, connection: ServerConnection, tool: str, arguments: JsonObject) -> McpToolResult:

@@ -101,7 +101,7 @@ class AgentLoop:
         if plan.needs_prompt:
             if plan.unstarted:  # calls that were approved before the new message
                 await self._append(events, entries)
-                events, entries = [], []
+                events, entries = list[Event](), list[Entry]()
                 if (ended := await self._run_calls(plan.unstarted, continues=False)) is not None:
                     return ended
             content = await self.turn.resolve_attachments(self.turn.content)

@@ -214,7 +214,8 @@ def _close_superseded_calls(
 def _end_thread(thread: OpenThread) -> list[Event]:
     """The last events of a thread that an earlier turn left open: results of its open calls, and its end."""
     conversation = Conversation(thread.entries)
-    ledger, events = conversation.approvals, []
+    ledger = conversation.approvals
+    events: list[Event] = []
     for call in conversation.open_calls():
         if (request := ledger.requests.get(call.tool_call_id)) is not None:
             text = UNKNOWN if call.tool_call_id in ledger.started else approvals.DENIED_BY_NEW_MESSAGE

@@ -78,7 +78,7 @@ def split_into_blocks(lines: Sequence[str]) -> Iterator[list[bytes]]:
         encoded = line.replace("\n", " ").encode()  # in JSON, newlines inside strings are escaped
         if group and size + len(encoded) > BLOCK_BYTES:
             yield group
-            group, size = [], 0
+            group, size = list[bytes](), 0
         group.append(encoded)
         size += len(encoded)
     if group:

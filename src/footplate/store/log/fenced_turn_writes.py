@@ -159,9 +159,9 @@ class Turns:
                 remaining = [] if obeys else remaining
                 final_outcome = replace(outcome, pending=tuple(remaining))
                 continues = outcome.status is TurnStatus.AWAITING and not remaining
-                new = (
-                    [] if continues else [*last_events, replace(idle, body={"stop_reason": final_outcome.stop_reason})]
-                )
+                new: list[Event] = []
+                if not continues:
+                    new = [*last_events, replace(idle, body={"stop_reason": final_outcome.stop_reason})]
                 if new or files:
                     positions += await append_batch(connection, self._objects, claim, AppendBatch(new, files=files))
                 if step is not None and outcome.status is not TurnStatus.AWAITING:

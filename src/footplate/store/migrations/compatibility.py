@@ -5,9 +5,9 @@ the newest revision that this code knows. It is applied only when no older proce
 older process starts afterwards (`schema_revisions.py`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from alembic.script import Script
 from alembic.script.revision import Revision
@@ -80,4 +80,8 @@ def _find_processes(connection: Connection) -> Sequence[RunningProcess]:
     parameters = {"seconds": LOST_AFTER_SECONDS}
     has_api_processes = connection.execute(text("select to_regclass('api_processes') is not null")).scalar_one()
     queries = [_WORKERS, *([_API_PROCESSES] if has_api_processes else [])]
-    return [RunningProcess(**row) for query in queries for row in connection.execute(query, parameters).mappings()]
+    return [
+        RunningProcess(**cast("Mapping[str, Any]", row))
+        for query in queries
+        for row in connection.execute(query, parameters).mappings()
+    ]

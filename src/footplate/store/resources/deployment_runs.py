@@ -315,8 +315,8 @@ async def _check_template(
 
 
 async def check_files_of(connection: Connection, principal: Principal, template: SessionTemplate) -> None:
-    bodies = [*template.messages]
-    bodies += [{"content": [*content]} for step, _ in template.steps for content in step.contents]
+    bodies: list[JsonObject] = [*template.messages]
+    bodies.extend({"content": [*content]} for step, _ in template.steps for content in step.contents)
     await _check_files(connection, principal, bodies, template.resources)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, replace
+from typing import Any
 
 import asyncpg
 
@@ -39,8 +40,9 @@ _DUPLICATE_MESSAGES = {
 
 
 def load_project(row: Row) -> Project:
-    values = {field.name: row[field.name] for field in fields(Project)}
-    return Project(**{**values, "trust": Trust(row["trust"])})
+    values: dict[str, Any] = {field.name: row[field.name] for field in fields(Project)}
+    values["trust"] = Trust(row["trust"])
+    return Project(**values)
 
 
 def load_workspace(row: Row) -> Workspace:

@@ -6,7 +6,7 @@ channels of watched organisations are subscribed, with one connection for all of
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from redis.asyncio import Redis
@@ -86,6 +86,8 @@ class ChangeListener:
 
     async def _read(self, pubsub: PubSub) -> None:
         while not self._updated.is_set():
-            message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
+            message: dict[str, Any] | None = await pubsub.get_message(
+                ignore_subscribe_messages=True, timeout=_POLL_SECONDS
+            )
             if message is not None and (organisation := self._watched.get(message["channel"])) is not None:
                 self._on_change(organisation)

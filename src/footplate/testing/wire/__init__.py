@@ -7,23 +7,21 @@ each step of a script.
 import re
 from typing import Final
 
-from footplate.testing.wire import (
-    anthropic_messages,
-    bedrock_converse,
-    gemini_generate,
-    mistral_chat,
-    openai_chat,
-    openai_responses,
-)
+from footplate.testing.wire.anthropic_messages import FORMAT as ANTHROPIC_MESSAGES
+from footplate.testing.wire.bedrock_converse import FORMAT as BEDROCK_CONVERSE
+from footplate.testing.wire.gemini_generate import FORMAT as GEMINI_GENERATE
+from footplate.testing.wire.mistral_chat import FORMAT as MISTRAL_CHAT
+from footplate.testing.wire.openai_chat import FORMAT as OPENAI_CHAT
+from footplate.testing.wire.openai_responses import FORMAT as OPENAI_RESPONSES
 from footplate.testing.wire.wire_format_interface import WireFormat
 
 _FORMATS: Final = (
-    (re.compile("/v1/messages"), anthropic_messages.FORMAT),
-    (re.compile("/v1/chat/completions"), openai_chat.FORMAT),
-    (re.compile("/v1/responses"), openai_responses.FORMAT),
-    (re.compile("/mistral/v1/chat/completions"), mistral_chat.FORMAT),
-    (re.compile("/v1(beta)?/models/[^/]+:(streamG|g)enerateContent"), gemini_generate.FORMAT),
-    (re.compile("/model/.+/converse(-stream)?"), bedrock_converse.FORMAT),
+    (re.compile("/v1/messages"), ANTHROPIC_MESSAGES),
+    (re.compile("/v1/chat/completions"), OPENAI_CHAT),
+    (re.compile("/v1/responses"), OPENAI_RESPONSES),
+    (re.compile("/mistral/v1/chat/completions"), MISTRAL_CHAT),
+    (re.compile("/v1(beta)?/models/[^/]+:(streamG|g)enerateContent"), GEMINI_GENERATE),
+    (re.compile("/model/.+/converse(-stream)?"), BEDROCK_CONVERSE),
 )
 
 

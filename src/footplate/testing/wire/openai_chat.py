@@ -73,7 +73,12 @@ class ChatEncoder:
         last = self._chunk({}, finish_reason=self._finish_reason)
         if not self._includes_usage:
             return last + _DONE
-        usage = {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._usage()}
+        usage: dict[str, object] = {
+            **self._head,
+            "object": "chat.completion.chunk",
+            "choices": [],
+            "usage": self._usage(),
+        }
         return last + _frame(usage) + _DONE
 
     def error_event(self, error: s.HttpError, request_id: str) -> bytes:

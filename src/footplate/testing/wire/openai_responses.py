@@ -179,7 +179,7 @@ def read_conversation(body: JsonObject) -> list[ConversationMessage]:
 
 
 def find_fault(body: JsonObject) -> str | None:
-    if not isinstance(body.get("input"), str | list):
+    if not isinstance(body.get("input"), (str, list)):
         return "Missing required parameter: 'input'."
     field = next((name for name in _STATEFUL_FIELDS if body.get(name) is not None), None)
     return f"{field} is not supported: conversations are not stored, so send the whole input." if field else None

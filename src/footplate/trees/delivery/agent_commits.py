@@ -98,7 +98,7 @@ async def collect_commits(
         raise CommitCollectionFailed(f"git could not bundle the agent's commits: {output}")
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
     size = lines.pop() if lines and lines[-1].endswith(" bytes") else ""
-    entries = await _list_bundles(git, before.bundles)
+    entries: list[str] = await _list_bundles(git, before.bundles)
     await import_missing_commits(git, before)  # the branches may be unchanged while this host has only their bundles
     if size:
         content = await _read_bundle(environment, bundle, size)
@@ -152,6 +152,7 @@ async def _make_tree(git: Git, entries: Sequence[str]) -> str:
 
 async def _read_bundle(environment: Environment, bundle: str, size: str) -> bytes:
     """`size`: as reported from inside."""
+    content = b""
     try:
         if (count := int(size.removesuffix(" bytes"))) <= MAX_READ_BYTES:
             content = await environment.read(bundle)

@@ -229,7 +229,8 @@ class TurnOutputCollector(OutputCollector):
             return [], []
         room = await self._find_room()
         limits, count, size = self._limits, len(current), sum(file.size_bytes for file in current.values())
-        chosen, omitted = [], []
+        chosen: list[str] = []
+        omitted: list[str] = []
         for path in candidates:
             file_size = scan.files[path].st_size
             before = self._outputs.files.get(path)

@@ -127,7 +127,8 @@ def _stage_files(work_tree: Path, scan: ScanResult, staging: StagingArea) -> _St
     with SafeDirectory(work_tree) as workspace:
         removed_submodules = frozenset(path for path in before.submodules if not workspace.is_directory(path))
         staging.copy_paths(workspace, sorted(scan.paths | removed_submodules))
-        copies, staging.copies = staging.copies, []
+        copies = staging.copies
+        staging.copies = []
         missing = [path for path in staging.missing if not sidecar_tree.is_sidecar_path(path, is_link=False)]
         files = [copy for copy in copies if not sidecar_tree.is_sidecar_path(copy.path, is_link=copy.mode == LINK_MODE)]
         refused = {copy.path for copy in copies}.difference(copy.path for copy in files)

@@ -232,7 +232,8 @@ def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: Touc
         if sidecar_tree.find_git_directories(work_tree, parent_directories(change.new)) - {sidecar_tree.GIT_DIR_NAME}:
             raise _FullScanNeeded
         matcher = GitignoreMatcher(workspace)
-        new, change.new = change.new, []
+        new = change.new
+        change.new = []
         for path in new:
             try:
                 if not matcher.is_ignored(path):
@@ -336,7 +337,8 @@ class _Reader:
 
     @staticmethod
     def _read(found: InspectedPath) -> bytes:
-        pieces, size = [], 0
+        pieces: list[bytes] = []
+        size = 0
         with found.open_file() as descriptor:
             while size <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
                 pieces.append(piece)

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import claude_agent_sdk as sdk
 import pytest
@@ -46,7 +46,7 @@ class FloodingProcess:
 
 
 def make_transport(frames: list[Frame], *lines: bytes) -> EnvironmentTransport:
-    transport_to_test = EnvironmentTransport(cast("LocalEnvironment", None), [], {}, frames.append)
+    transport_to_test = EnvironmentTransport(cast("Any", None), [], {}, frames.append)
     transport_to_test._process = cast("Process", FloodingProcess(*lines))
     return transport_to_test
 

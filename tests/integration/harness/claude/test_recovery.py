@@ -35,7 +35,7 @@ def settle(history: list[Entry], *events: Event, turn: str = "turn_1") -> Recove
 
 def list_results(found: RecoveryPlan) -> list[tuple[str, str]]:
     """Returns call id and text of each result that it adds."""
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for entry in found.entries:
         body = transcript_lines.line_of(entry)["message"]
         assert isinstance(body, dict)

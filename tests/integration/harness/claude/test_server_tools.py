@@ -56,7 +56,8 @@ async def test_all_tools_outside_the_environment_receive_the_context(
     servers = (McpServer(name="notes", url=notes.url), McpServer(name="demo", url="", is_server_toolset=True))
     async with ScriptedModel(SCRIPTS) as model:
         runner = SessionRunner(model, tmp_path, servers=servers, custom_tools=(ASK_TOOL,))
-        runner.harness, runner.caller_context = ClaudeHarness(McpAccess(allow=("127.0.0.1",))), {"ticket": "F-6"}
+        runner.harness = ClaudeHarness(McpAccess(allow=("127.0.0.1",)))
+        runner.caller_context = {"ticket": "F-6"}
         assert (await runner.run_turn("All. [[script:all]]")).status is TurnStatus.AWAITING
         uses = {event.body["name"]: event for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_USE}
         noted, meta = (text_of(event) for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_RESULT)

@@ -38,7 +38,7 @@ from footplate.api.wire.session.deployments import (
 )
 from footplate.api.wire.visibility import parse_audience
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.pagination import Page
 from footplate.domain.ports.api import AcceptedInputs, Input, UnitOfWork
@@ -334,7 +334,7 @@ async def _check_template(
     modes = modes_of_steps(template.agent, template.steps)
     await check_shell_modes(services, modes, environment_by_id(services, principal, environment_id))
     services.named_roots.check_context(principal.organisation, template.context)
-    contents = [body["content"] for body in template.messages]
-    contents += [[*content] for step, _ in template.steps for content in step.contents]
+    contents: list[Json] = [body["content"] for body in template.messages]
+    contents.extend([*content] for step, _ in template.steps for content in step.contents)
     sent = [Input(type=events.USER_MESSAGE, body={"content": content}) for content in contents]
     await check_input_references(services, principal, sent)

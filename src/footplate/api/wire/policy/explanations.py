@@ -8,7 +8,7 @@ from footplate.api.wire.request_base import Body, Id, Text
 from footplate.api.wire.response_models import ResponseModel
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import Decision
-from footplate.gate.policy_explanation import CallExplanation
+from footplate.gate.policy_explanation import CallExplanation, LayerRules
 
 
 class ExplainRequest(Body):
@@ -71,11 +71,13 @@ def serialize_explanation(tool: str, explanation: CallExplanation) -> JsonObject
             }
             for part in explanation.parts
         ],
-        "layers": [
-            {"layer": each.layer.label, **{str(outcome.value): [*texts] for outcome, texts in each.rules.items()}}
-            for each in explanation.layers
-        ],
+        "layers": [_serialize_layer(each) for each in explanation.layers],
     }
+
+
+def _serialize_layer(layer: LayerRules) -> JsonObject:
+    rules: JsonObject = {outcome.value: [*texts] for outcome, texts in layer.rules.items()}
+    return {"layer": layer.layer.label, **rules}
 
 
 def _serialize_decision(decision: Decision) -> JsonObject:

@@ -147,7 +147,8 @@ def serialize_import(found: ImportedRules, settings: Mapping[str, JsonValue]) ->
         lists[layered.rule.outcome].append(layered.rule.text)
     hooks, notes = import_hooks(settings.get("hooks"))
     if hooks and settings.get("disableAllHooks") is True:
-        hooks, notes = {}, ["hooks: not imported because the file sets disableAllHooks"]
+        hooks = JsonObject()
+        notes = ["hooks: not imported because the file sets disableAllHooks"]
     hooks_field: JsonObject = {"hooks": hooks} if hooks else {}
     return {
         "type": "imported_permissions",

@@ -275,7 +275,7 @@ def serialize_session(session: Session) -> JsonObject:
         "updated_at": timestamp(session.updated_at),
         "archived_at": optional_timestamp(session.archived_at),
         "mode": session.mode.value,
-        "forked_from": asdict(session.forked_from) if session.forked_from else None,
+        "forked_from": {**asdict(session.forked_from)} if session.forked_from else None,
         "project_ids": [*session.project_ids],
         "projects": [{"id": each, "name": session.project_names.get(each)} for each in session.project_ids],
         "workspace_id": session.workspace_id,

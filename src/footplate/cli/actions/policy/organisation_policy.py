@@ -34,7 +34,10 @@ def update_policy(
     settings = None if none or (approval_settings and not files) else rule_files.load_rule_files(files, as_json=as_json)
 
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Policy, list[str]]:
-        rules, notes = ({}, []) if settings is None else await rule_files.import_rules(client, settings)
+        rules: dict[str, Any] = {}
+        notes: list[str] = []
+        if settings is not None:
+            rules, notes = await rule_files.import_rules(client, settings)
         current = await client.policies.retrieve() if approval_settings else None
         approvals = None if current is None else {**current.approvals, **approval_settings}
         keeps_rules = settings is None and not none

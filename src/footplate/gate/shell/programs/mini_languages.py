@@ -177,7 +177,8 @@ def analyse_tar(words: Sequence[Word], effects: ProgramEffects) -> None:
 
 def _split_tar_letters(letters: Word, rest: Sequence[Word]) -> list[Word]:
     """`tar tfC a b` is `tar -t -f a -C b`."""
-    options, remaining = [], list(reversed(rest))
+    options: list[Word] = []
+    remaining = list(reversed(rest))
     for letter in letters.text:
         options.append(Word(f"-{letter}", letters.globs))
         if letter in _TAR_TAKES and remaining:

@@ -10,7 +10,7 @@ from footplate import failpoints
 from footplate.domain.agents.mcp_servers import ToolNames
 from footplate.domain.errors import Temporary
 from footplate.domain.policy.permissions import Decision, PermissionOutcome
-from footplate.domain.ports.harness import TurnContext
+from footplate.domain.ports.harness import Entry, TurnContext
 from footplate.domain.sessions import events as ev
 from footplate.domain.sessions import threads
 from footplate.domain.sessions.events import Event
@@ -71,7 +71,7 @@ class PermissionFlow:
                 return None
             question = None if denied else self._pending_calls.make_question(calls.open[call.id])
             use, marks = (
-                (question, [])
+                (question, list[Entry]())
                 if question is not None
                 else self._pending_calls.make_use_event(logged_call, calls, turn_calls.names, decision, directory)
             )

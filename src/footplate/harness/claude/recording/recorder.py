@@ -220,7 +220,8 @@ class TurnRecorder:
         return [*self._entries, *self._pending_lines, *self._subagents.pending_entries]
 
     def take_pending(self) -> list[Entry]:
-        lines, self._pending_lines = self._pending_lines, []
+        lines = self._pending_lines
+        self._pending_lines = []
         return [*lines, *self._subagents.pending_entries]
 
     def inherit_pending(self, previous: "TurnRecorder") -> None:

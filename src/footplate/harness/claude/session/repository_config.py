@@ -111,7 +111,8 @@ class _ConfigSelection:
         self._omitted = [*instructions.skipped]
 
     def system_prompt(self) -> str:
-        parts, listed = [], []
+        parts: list[str] = []
+        listed: list[str] = []
         for path, text in self._texts.items():
             kind = project_instructions.classify_path(path) or InstructionKind.IMPORT
             if kind in {InstructionKind.SKILL, InstructionKind.COMMAND}:

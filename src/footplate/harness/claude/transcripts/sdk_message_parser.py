@@ -339,7 +339,7 @@ def text_events(
     """The text and thinking events of a response. `preview_ids`: the ids of the previews, by block index."""
     events: list[Event] = []
     for index, part in enumerate(parts):
-        if isinstance(part, tuple) and part[1]:
+        if part is not None and not isinstance(part, Call) and part[1]:
             create = ev.message if part[0] == "agent.message" else ev.thinking
             events.append(create(part[1], event_id=preview_ids.get(index)))
     return events

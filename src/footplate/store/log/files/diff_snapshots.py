@@ -33,7 +33,7 @@ class DiffSnapshots:
                 old, new = await _snapshots_around_turn(connection, principal, session_id, [*names], request.turn_id)
             else:
                 new = (await self._files_at_end(connection, head, [*names], request, newest)).snapshots
-                old = {}
+                old = dict[str, StoredSnapshot]()
                 if request.old is not None:
                     seq = await find_position(connection, self._archives, head, request.old, field_prefix="from")
                     old = (await load_files_at(connection, session_id, [*names], seq)).snapshots

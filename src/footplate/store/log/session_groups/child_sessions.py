@@ -280,4 +280,6 @@ def _principal_of(parent: Row) -> Principal:
 
 def _author_of(claim: Claim) -> Principal:
     author = claim.author
-    return Principal(claim.organisation, author.id if author else "", (author and author.name) or "", frozenset())
+    return Principal(
+        claim.organisation, author.id if author else "", (author.name if author else None) or "", frozenset()
+    )
