@@ -22,7 +22,7 @@ lock *options:
 check:
     {{ bin }}/ruff check .
     {{ bin }}/ruff format --check .
-    {{ bin }}/mypy
+    {{ python }} -m bench.type_check
     {{ bin }}/lint-imports
     {{ python }} -m bench.code_rules
     {{ bin }}/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml .github/workflows/release.yml

@@ -61,7 +61,7 @@ async def test_the_input_is_described_and_validated_by_the_signature() -> None:
 def without_description() -> None: ...
 
 
-def without_type(line) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - what is refused
+def without_type(line) -> None:  # pyrefly: ignore[implicit-any-parameter]  # noqa: ANN001 - what is refused
     """Do it."""
 
 

@@ -195,7 +195,7 @@ async def copy_readable_files(cluster: Cluster, client: Client, session_id: str)
 
 async def _check_key_was_used(cluster: Cluster, key: Canary) -> None:
     """Checks that every request at the provider has the key, and no other credential."""
-    credentials = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # type: ignore[union-attr]
+    credentials = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # pyrefly: ignore[missing-attribute]
     require(holds=set(credentials) == {f"Bearer {key.value}"}, otherwise=f"{len(credentials)} credentials were used")
 
 

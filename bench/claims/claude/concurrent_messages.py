@@ -62,5 +62,5 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 def _texts_in_processing_order(events: list[dict[str, object]]) -> list[str]:
     """Returns the messages in the order in which they were processed."""
     processed = [event for event in events if event["type"] == "user.message" and event["processed_at"]]
-    ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in processed)  # type: ignore[index]
+    ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in processed)  # pyrefly: ignore[bad-index]
     return [text_ for _, text_ in ordered]

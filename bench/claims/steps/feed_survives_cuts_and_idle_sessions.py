@@ -97,7 +97,7 @@ async def _run_with_cuts(cluster: Cluster, cuts: int) -> _CutResult:
         await asyncio.gather(*turns)
         last = await client.session()  # visible to both, and the last change
         for each in (reader, stranger):
-            await each.read(0, seconds=_PATIENCE, until=lambda each=each: each.changes[-1][1]["session_id"] == last)  # type: ignore[misc]
+            await each.read(0, seconds=_PATIENCE, until=lambda each=each: each.changes[-1][1]["session_id"] == last)
         faults = [fault for each in sessions for fault in await _compare(database, reader, each)]
     positions = [position for position, _ in reader.changes]
     if positions != [*range(positions[0], positions[0] + len(positions))]:

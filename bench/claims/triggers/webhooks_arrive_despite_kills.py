@@ -315,7 +315,7 @@ async def _count_accepted_in_typescript(
 async def _try_addresses(faults: list[str]) -> int:
     """Sends to each trick with a policy that allows no private address. Returns the number of tricks."""
     names = TrickNames()
-    lookup, address_check._NAME_LOOKUP = address_check._NAME_LOOKUP, NameLookup(names.getaddrinfo)  # type: ignore[misc]
+    lookup, address_check._NAME_LOOKUP = address_check._NAME_LOOKUP, NameLookup(names.getaddrinfo)
     sender = WebhookSender(WebhookAccess(AddressPolicy(), allow_http=True), max_seconds=2)
     try:
         async with WebhookReceiver() as target:
@@ -328,7 +328,7 @@ async def _try_addresses(faults: list[str]) -> int:
                 faults.append(f"{len(target.received)} requests reached loopback")
     finally:
         await sender.aclose()
-        address_check._NAME_LOOKUP = lookup  # type: ignore[misc]
+        address_check._NAME_LOOKUP = lookup
     if len(urls) < _MIN_TRICKS:
         faults.append(f"{len(urls)} tricks, fewer than {_MIN_TRICKS}")
     return len(urls)

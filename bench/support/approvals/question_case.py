@@ -35,7 +35,7 @@ class QuestionCase(ApprovalCase):
         reply = self._context.chance.choice([*COLOURS, _FREE_TEXT])
         is_route = self._context.chance.random() < 0.5
         fields = questions.result_fields(event_id, QUESTIONS["question"][0], {QUESTION_TEXT: reply})
-        text = str(fields["content"][0]["text"]) if is_route else reply  # type: ignore[index,call-overload]
+        text = str(fields["content"][0]["text"]) if is_route else reply  # pyrefly: ignore[bad-index, unsupported-operation]
         self._decisions[event_id] = text
         first = await self._send_reply(event_id, reply, is_route=is_route)
         if await self._send_reply(event_id, reply, is_route=is_route) != first:
@@ -84,7 +84,7 @@ class QuestionCase(ApprovalCase):
     async def _read_requests(self) -> list[list[dict[str, Any]]]:
         """Returns the content blocks of each model request of the session, oldest first."""
         bodies = [each["body"] for each in await self._context.cluster.model.requests(self.script) if each["body"]]
-        contents = [[message["content"] for message in body["messages"]] for body in bodies]  # type: ignore[index,call-overload,union-attr]
+        contents = [[message["content"] for message in body["messages"]] for body in bodies]  # pyrefly: ignore[bad-index, not-iterable]
         return [
             [block for content in each if isinstance(content, list) for block in content if isinstance(block, dict)]
             for each in contents

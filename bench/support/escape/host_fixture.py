@@ -180,7 +180,7 @@ class HostFixture:
         listener = socket.socket(family, socket.SOCK_STREAM)
         if family != socket.AF_UNIX:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)  # type: ignore[arg-type]
+        listener.bind(address)  # pyrefly: ignore[bad-argument-type]
         listener.listen()
         listener.setblocking(False)
         self._server_files.append(listener)

@@ -109,7 +109,7 @@ async def _hold(
             reader, writer = await _connect(target)
             writer.write(first)
             if not read:
-                reader._transport.pause_reading()  # type: ignore[attr-defined]
+                reader._transport.pause_reading()  # pyrefly: ignore[missing-attribute]
             while time.monotonic() < until:
                 await asyncio.sleep(0.5)
                 writer.write(drip)

@@ -49,7 +49,12 @@ class SdkClient:
         self.cluster = cluster
         self.kind = kind
         self.tally = tally or CallTally()
-        given = {"api_key": key or cluster.key, "auth_token": None, "base_url": cluster.base_urls[0], **options}
+        given: dict[str, Any] = {
+            "api_key": key or cluster.key,
+            "auth_token": None,
+            "base_url": cluster.base_urls[0],
+            **options,
+        }
         self.sync = Anthropic(
             **given,
             http_client=anthropic.DefaultHttpxClient(**sync_validation.validating_client_options(self.tally.ledger)),
@@ -100,7 +105,7 @@ class SdkClient:
             named = _error_of(raised).get("field")
             require(holds=field is None or named == field, otherwise=f"{method} named {named!r}, not {field!r}")
             require(
-                holds=raised.request_id == (raised.body or {}).get("request_id"),  # type: ignore[attr-defined]
+                holds=raised.request_id == (raised.body or {}).get("request_id"),  # pyrefly: ignore[missing-attribute]
                 otherwise=f"{method}: the request id of {raised!r} differs from its header",
             )
             self.tally.refusals[type(raised).__name__] += 1

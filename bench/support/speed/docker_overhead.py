@@ -57,7 +57,8 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measurement:
 async def _measure_commands(
     found: DockerProbe, docker: aiodocker.Docker, rounds: int
 ) -> tuple[list[float], list[float]]:
-    ours, bare = [], []
+    ours: list[float] = []
+    bare: list[float] = []
     environment = await _open_environment(found, "commands")
     made = await docker.containers.create({**_BARE, "Cmd": ["sleep", "infinity"]})
     try:
@@ -67,6 +68,7 @@ async def _measure_commands(
             ours.append(await _time_command(environment))
             began = time.monotonic()
             inside = await made.exec(_PROGRAM)
+            # pyrefly: ignore[bad-context-manager]  # aiodocker annotates `__aexit__` without None
             async with inside.start(detach=False) as printed:
                 while await printed.read_out() is not None:
                     pass
@@ -81,7 +83,8 @@ async def _measure_commands(
 async def _measure_first_commands(
     found: DockerProbe, docker: aiodocker.Docker, rounds: int
 ) -> tuple[list[float], list[float]]:
-    ours, bare = [], []
+    ours: list[float] = []
+    bare: list[float] = []
     for number in range(rounds):
         environment = await _open_environment(found, f"first-{number}")
         try:

@@ -126,5 +126,5 @@ def create_app(services: ApiServices) -> FastAPI:
     app.router.routes.extend([*terminal.socket_routes, *websocket.routes])
     app.router.routes.append(openapi.create_document_route(app))
     app.router.routes.append(dashboard.create_dashboard_route())
-    app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
+    app.openapi = openapi.make_document_function(app)  # pyrefly: ignore[method-assign]
     return app

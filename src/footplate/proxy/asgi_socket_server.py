@@ -37,7 +37,7 @@ class _QuietProtocol(H11Protocol):
         self.logger.setLevel(logging.CRITICAL)
         self._head_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._watch_head()
 

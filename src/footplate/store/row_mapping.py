@@ -175,7 +175,7 @@ def _session_end(row: Row) -> SessionEnd | None:
 def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
     if fork is None:
         return None
-    return ForkedFrom(fork["session_id"], fork["event_id"], fork["position"])  # type: ignore[arg-type]  # as we stored it
+    return ForkedFrom(fork["session_id"], fork["event_id"], fork["position"])  # pyrefly: ignore[bad-argument-type]  # as we stored it
 
 
 def load_agent(row: Row) -> Agent:
@@ -204,4 +204,4 @@ def load_environment(row: Row) -> EnvironmentRecord:
 
 
 def _field_values(row: Row, dataclass_type: type) -> dict[str, Any]:
-    return {name: row[name] for name in dataclass_type.__dataclass_fields__}  # type: ignore[attr-defined]
+    return {name: row[name] for name in dataclass_type.__dataclass_fields__}

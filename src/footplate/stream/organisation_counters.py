@@ -50,7 +50,7 @@ class RequestRates:
             "async+redis://",
             implementation="redispy",
             key_prefix="footplate:requests",
-            connection_pool=redis.connection_pool,  # type: ignore[arg-type]  # documented, but not in the annotation
+            connection_pool=redis.connection_pool,  # pyrefly: ignore[bad-argument-type]  # documented, but not in the annotation
         )
         self._window = SlidingWindowCounterRateLimiter(storage)
         self._blocked_until: dict[str, float] = {}

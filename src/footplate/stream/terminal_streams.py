@@ -12,6 +12,7 @@ from typing import Final, cast
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from redis.typing import EncodableT, FieldT
 
 from footplate.domain.errors import Unavailable
 from footplate.domain.ports.terminals import (
@@ -143,18 +144,14 @@ class RedisTerminalChannel(TerminalChannel):
         await asyncio.shield(asyncio.create_task(self._add_entry(fields)))
 
     async def _add_entry(self, fields: Mapping[str, str | bytes | int]) -> None:
-        trim_to: dict[str, bytes] = {}
+        entry: dict[FieldT, EncodableT] = {"t": self._terminal_id, **fields}
+        oldest: bytes | None = None
         while self._cost > SCROLLBACK_BYTES and len(self._entries) > 1:
             self._cost -= self._entries.popleft()[1]
-            trim_to = {"minid": self._entries[0][0]}
+            oldest = self._entries[0][0]
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
-                pipeline.xadd(
-                    self._output_key,
-                    {"t": self._terminal_id, **fields},  # type: ignore[dict-item]  # redis-py's own stubs are too narrow
-                    approximate=False,
-                    **trim_to,  # type: ignore[arg-type]
-                )
+                pipeline.xadd(self._output_key, entry, approximate=False, minid=oldest)
                 pipeline.expire(self._output_key, _SCROLLBACK_SECONDS)
                 number, _ = await pipeline.execute()
         except (RedisError, OSError) as error:
@@ -199,11 +196,11 @@ class RedisTerminalViews:
 
     async def send(self, organisation: str, session_id: str, terminal_id: str, sent: TerminalInput) -> None:
         key = redis_keys.terminal_input_key(organisation, session_id)
-        fields: dict[str, str | bytes | int] = {"t": terminal_id}
+        fields: dict[FieldT, EncodableT] = {"t": terminal_id}
         fields |= {"d": sent.keys} if sent.size is None else _dump_size(sent.size)
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
-                pipeline.xadd(key, fields, maxlen=_MAX_INPUTS, approximate=True)  # type: ignore[arg-type]
+                pipeline.xadd(key, fields, maxlen=_MAX_INPUTS, approximate=True)
                 pipeline.expire(key, _INPUT_SECONDS)
                 await pipeline.execute()
         except (RedisError, OSError) as error:

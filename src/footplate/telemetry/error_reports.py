@@ -84,7 +84,7 @@ def _send_to_sentry(error: BaseException, event: EventDict) -> None:
 def scrub_event(event: "Event", _: "Hint") -> "Event":
     """Removes everything except the exception, its stack and the ids from a Sentry event."""
     for name in ("request", "user", "extra", "breadcrumbs", "server_name", "modules"):
-        event.pop(name, None)  # type: ignore[misc]
+        event.pop(name, None)
     for exception in (event.get("exception") or {}).get("values", []):
         if exception.get("value"):
             exception["value"] = scrub_secrets(exception["value"])

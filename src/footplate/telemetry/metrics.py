@@ -19,7 +19,7 @@ _FAST: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 _SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _MICRO: Final = 1_000_000
 
-disable_created_metrics()  # type: ignore[no-untyped-call]
+disable_created_metrics()
 REGISTRY: Final = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 

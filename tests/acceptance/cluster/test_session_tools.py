@@ -31,7 +31,7 @@ def find_id(request: Request, prefix: str) -> str:
 
 
 def last_result(request: Request) -> str:
-    return json.dumps(request.body["messages"][-1])  # type: ignore[index]
+    return json.dumps(request.body["messages"][-1])  # pyrefly: ignore[bad-index, unsupported-operation]
 
 
 def make_scripts(harness: str) -> dict[str, Script]:

@@ -13,7 +13,7 @@ from tests.compat.registry import different, probe, supported
 
 _TRIES = 20
 _LATE = 2.0
-_KINDS = set(sdk_types.shared.ErrorType.__args__)  # type: ignore[attr-defined]
+_KINDS = set(sdk_types.shared.ErrorType.__args__)  # pyrefly: ignore[missing-attribute]
 
 
 @supported("every method", "betas", note="Accepted without effect: nothing here is a beta.")

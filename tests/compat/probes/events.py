@@ -186,7 +186,7 @@ async def the_tool_runner_serves_a_session(door: SdkClient) -> None:
     require_equal([(call.name, call.posted, call.is_error) for call in calls], [("get_weather", True, False)])
     require_equal(cities, ["Oslo"])
     messages = [event async for event in events.list(session.id, types=["agent.message"])]
-    require_equal([block.text for event in messages for block in event.content], ["Snow in Oslo."])  # type: ignore[union-attr]
+    require_equal([block.text for event in messages for block in event.content], ["Snow in Oslo."])  # pyrefly: ignore[missing-attribute]
 
 
 @supported("events", "session.error", "session.status_rescheduled")

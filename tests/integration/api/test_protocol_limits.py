@@ -248,7 +248,7 @@ async def test_a_client_that_does_not_read_is_disconnected(server: Server) -> No
     server.api.tails.forever = _flood
     quotas = server.api.app.state.services.quotas
     reader, writer = await _open_stream(server)
-    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    reader._transport.pause_reading()  # pyrefly: ignore[missing-attribute]
     assert await _within(lambda: quotas.streams == 0 and not server.config.slots.used)
     writer.close()
 

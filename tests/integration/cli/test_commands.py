@@ -110,7 +110,7 @@ def test_every_command_has_help(command: tuple[str, ...]) -> None:
 
 def test_every_command_is_listed_here() -> None:
     named = {command[0] for command in COMMANDS if command}
-    assert set(get_command(app).commands) == named  # type: ignore[attr-defined]
+    assert set(get_command(app).commands) == named  # pyrefly: ignore[missing-attribute]
 
 
 async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:

@@ -88,7 +88,7 @@ class Scheduler:
         page, where = Page(limit=100, include_archived=True), RunFilter(deployment_id=deployment.id)
         return [*await self.engine.cell.reads.deployment_runs(self.admin, page, where)]
 
-    def handle(self, deployment: Deployment):  # type: ignore[no-untyped-def]  # noqa: ANN201 - temporalio's own type
+    def handle(self, deployment: Deployment):  # pyrefly: ignore[unannotated-return]  # noqa: ANN201 - temporalio's own type
         return self.engine.client.get_schedule_handle(schedule_id(deployment.organisation, deployment.id))
 
     async def fire(self, deployment: Deployment, minutes: int) -> None:

@@ -75,7 +75,7 @@ class Hooks:
         owner = principal or self.principal
         fields = {"session_id": None, "description": None, "webhook_format": WebhookFormat.STANDARD, "ordered": False}
         async with self.engine.cell.units.unit(owner, None) as unit:
-            created = await unit.create_webhook_endpoint(owner, url=url, types=types, **{**fields, **options})  # type: ignore[arg-type]
+            created = await unit.create_webhook_endpoint(owner, url=url, types=types, **{**fields, **options})  # pyrefly: ignore[bad-argument-type]
         self.waker.endpoints_changed(owner.organisation)
         await asyncio.sleep(0)
         return created

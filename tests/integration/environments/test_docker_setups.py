@@ -108,7 +108,7 @@ async def test_an_environment_uses_its_own_image(dockerd: Dockerd, worker_settin
     environments = await open_containers(dockerd, worker_settings)
     assert await run_for_output(environments, EnvironmentConfig(), "echo x$OF_THE_IMAGE") == "x"
     assert await run_for_output(environments, EnvironmentConfig(image=BARE), "echo x$OF_THE_IMAGE") == "xyes"
-    with pytest.raises(SetupFailed.__base__, match="no image 'gone:1'"):  # type: ignore[arg-type]
+    with pytest.raises(SetupFailed.__base__, match="no image 'gone:1'"):  # pyrefly: ignore[bad-argument-type]
         await run_for_output(environments, EnvironmentConfig(image="gone:1"), "true")
     with pytest.raises(InvalidRequest, match=r"config\.image: 'secret:1' is not an image that the operator allows"):
         await run_for_output(environments, EnvironmentConfig(image="secret:1"), "true")

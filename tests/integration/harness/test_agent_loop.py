@@ -79,7 +79,7 @@ async def test_intent_is_durable_before_the_tool_starts(world: World) -> None:
         seen.append(len(world.log.of_type("agent.tool_use")))
         return await original(command, timeout=timeout)
 
-    world.environment.shell = shell  # type: ignore[method-assign, assignment]
+    world.environment.shell = shell  # pyrefly: ignore[bad-assignment, method-assign]
     model, _ = make_model(world, lambda n: [call("bash", '{"command": "true"}', "c1")] if n == 0 else ["Done"])
     await world.run(model)
     assert seen == [1]
@@ -117,7 +117,7 @@ async def test_a_tool_that_raises_is_a_failed_result(world: World) -> None:
     async def broken(command: str, *, timeout: float) -> object:  # noqa: ASYNC109 - the port's
         raise OSError("no more processes")
 
-    world.environment.shell = broken  # type: ignore[method-assign, assignment]
+    world.environment.shell = broken  # pyrefly: ignore[bad-assignment, method-assign]
     model, _ = make_model(world, lambda n: [call("bash", '{"command": "ls"}', "c1")] if n == 0 else ["Well"])
     assert (await world.run(model)).status is TurnStatus.COMPLETED
     assert "no more processes" in text_of(world.log.of_type("agent.tool_result")[0])

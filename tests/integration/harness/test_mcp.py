@@ -86,7 +86,7 @@ async def test_all_kinds_of_results(world: World, notes: McpProcess) -> None:
     try:
         assert await servers.list_tools(asyncio.Event()) == []
         picture = await servers.call_tool("mcp__notes__picture", {})
-        assert picture.content[0]["type"] == "image"  # type: ignore[index,call-overload]
+        assert picture.content[0]["type"] == "image"  # pyrefly: ignore[bad-index, unsupported-operation]
         failed = await servers.call_tool("mcp__notes__fail", {})
         assert failed.is_error
         assert "it never works" in str(failed.content)
@@ -168,7 +168,7 @@ async def test_an_internal_address_is_refused(world: World) -> None:
             with_server(world, pages.url("/mcp").replace("127.0.0.1", host))
             assert await list_offered_tools(world, McpAccess()) == []
             (error,) = [event.body["error"] for event in list_errors(world)]
-            assert error["type"] == "mcp_connection_failed_error"  # type: ignore[index,call-overload]
+            assert error["type"] == "mcp_connection_failed_error"  # pyrefly: ignore[bad-index, unsupported-operation]
             assert "FOOTPLATE_MCP_ALLOW" in str(error)
             assert not pages.seen
             world.next_turn(f"turn_{host}", "Again")
@@ -205,7 +205,7 @@ async def test_a_server_that_needs_credentials_or_is_no_mcp_server(world: World)
         with_server(world, pages.url("/page"))
         world.next_turn("turn_2", "Again")
         assert await list_offered_tools(world) == []
-    kinds = [event.body["error"]["type"] for event in list_errors(world)]  # type: ignore[index,call-overload]
+    kinds = [event.body["error"]["type"] for event in list_errors(world)]  # pyrefly: ignore[bad-index, unsupported-operation]
     assert kinds == ["mcp_authentication_failed_error", "mcp_connection_failed_error"]
 
 

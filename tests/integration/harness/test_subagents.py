@@ -138,7 +138,7 @@ async def test_a_subagent_has_its_own_thread(agents: Agents) -> None:
         now = datetime.now(UTC)
         assert_valid_event(ev.to_wire(Position(number, event, now, now)))
     assert sum(used.requests for used in world.log.usage) == 4
-    assert own[-1].body["usage"]["requests"] == 2  # type: ignore[index,call-overload]
+    assert own[-1].body["usage"]["requests"] == 2  # pyrefly: ignore[bad-index, unsupported-operation]
     assert not any("On it." in preview.text for preview in world.log.previews)
     assert [event for event, _ in world.gate.hook_events if event is HookEvent.SUBAGENT_STOP] == [
         HookEvent.SUBAGENT_STOP

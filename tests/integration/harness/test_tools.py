@@ -22,7 +22,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
 async def run_tool(environment: LocalEnvironment, name: str, **arguments: object) -> ToolOutput:
-    given: JsonObject = {key: value for key, value in arguments.items()}  # type: ignore[misc] # noqa: C416 - narrowed
+    given: JsonObject = {key: value for key, value in arguments.items()}  # pyrefly: ignore[bad-assignment]  # noqa: C416 - narrowed
     return await builtin_tools.execute_tool(environment, BUILT_IN_TOOLS, name, given, web=WebTools())
 
 
@@ -137,7 +137,7 @@ async def test_a_lost_environment_is_no_tool_failure(environment: LocalEnvironme
     async def gone(path: str) -> bytes:
         raise Unavailable("the guardian is gone")
 
-    environment.read = gone  # type: ignore[method-assign]
+    environment.read = gone  # pyrefly: ignore[method-assign]
     with pytest.raises(Unavailable):
         await run_tool(environment, "read", file_path="a")
 

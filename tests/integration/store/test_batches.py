@@ -50,11 +50,11 @@ async def _environment(cell: Cell, principal: Principal) -> str:
 def _job(environment_id: str, number: int, text: str = "hi", **fields: object) -> JobDefinition:
     content: list[JsonObject] = [events.text_block(f"{text} {number}")]
     job = JobDefinition(custom_id=f"job-{number}", agent=AGENT, environment_id=environment_id, content=content)
-    return replace(job, **fields)  # type: ignore[arg-type]
+    return replace(job, **fields)  # pyrefly: ignore[bad-argument-type]
 
 
 async def _create(cell: Cell, principal: Principal, jobs: Sequence[JobDefinition], **fields: object) -> CreatedBatch:
-    definition = replace(BatchDefinition(jobs=jobs), **fields)  # type: ignore[arg-type]
+    definition = replace(BatchDefinition(jobs=jobs), **fields)  # pyrefly: ignore[bad-argument-type]
     async with cell.units.unit(principal, None) as unit:
         return await unit.create_batch(principal, definition)
 

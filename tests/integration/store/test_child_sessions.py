@@ -64,7 +64,7 @@ async def start(
 
 async def run(cell: Cell, principal: Principal, session_id: str, outcome: object = COMPLETED) -> list[str]:
     claim = await cell.claim(session_id, principal)
-    finished = await cell.turns.finish(claim, outcome)  # type: ignore[arg-type]
+    finished = await cell.turns.finish(claim, outcome)  # pyrefly: ignore[bad-argument-type]
     return [woken for _, woken, *_ in finished.to_wake]
 
 

@@ -80,7 +80,7 @@ class Office:
         definition = DeploymentDefinition(
             name="nightly", environment_id=self.environment_id, template=template, schedule=HOURLY
         )
-        definition = replace(definition, **fields)  # type: ignore[arg-type]
+        definition = replace(definition, **fields)  # pyrefly: ignore[bad-argument-type]
         async with self.unit() as unit:
             return await unit.create_deployment(principal or self.admin, definition)
 

@@ -35,14 +35,14 @@ def open_hub(cell: Cell, stack: Stack) -> OpenHub:
     @asynccontextmanager
     async def opened(**options: float) -> AsyncIterator[FeedHub]:
         url = stack.settings.redis_url
-        async with FeedHub(url, Feed(cell.database, cell.reads.positions), **options) as hub:  # type: ignore[arg-type]
+        async with FeedHub(url, Feed(cell.database, cell.reads.positions), **options) as hub:  # pyrefly: ignore[bad-argument-type]
             yield hub
 
     return opened
 
 
 def view(principal: Principal, **filters: object) -> FeedViewer:
-    return FeedViewer(organisation=principal.organisation, view=ViewFilter.of(principal), **filters)  # type: ignore[arg-type]
+    return FeedViewer(organisation=principal.organisation, view=ViewFilter.of(principal), **filters)  # pyrefly: ignore[bad-argument-type]
 
 
 async def read(frames: AsyncIterator[bytes], count: int) -> list[int]:

@@ -300,7 +300,7 @@ async def test_a_fork_during_a_deletion_is_complete_or_refused(cell: Cell, princ
             except NotFound:
                 return None
 
-        forks = [try_it(lambda at=at, story=recorded: cell.fork(principal, story.id, at)) for at in (3, 8, 12)]  # type: ignore[misc]
+        forks = [try_it(lambda at=at, story=recorded: cell.fork(principal, story.id, at)) for at in (3, 8, 12)]
         made = await asyncio.gather(*forks, cell.delete(principal, recorded.id))
         for fork in [item for item in made if item is not None]:
             assert (await cell.positions(fork.id, principal))[:-1] == whole[: fork.forked_from.position]

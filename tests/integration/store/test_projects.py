@@ -115,7 +115,7 @@ async def test_a_turn_receives_the_current_state_of_its_projects(cell: Cell) -> 
         ("one", Trust.NOTHING, None, None),
     ]
     turn = await cell.reads.turn(principal, session_id, claim.turn_id)
-    assert [each["trust"] for each in turn.config["projects"]] == ["instructions", "nothing"]  # type: ignore[index,union-attr,call-overload]
+    assert [each["trust"] for each in turn.config["projects"]] == ["instructions", "nothing"]  # pyrefly: ignore[bad-index, not-iterable, unsupported-operation]
 
 
 async def test_a_base_is_decided_once(cell: Cell) -> None:

@@ -41,7 +41,7 @@ async def test_a_template_is_created_changed_and_archived(cell: Cell) -> None:
     for _ in range(2):
         async with cell.units.unit(principal, None) as unit:
             changed = replace(definition, description="For pull requests")
-            updated = await unit.update_session_template(principal, made.id, lambda _, new=changed: new)  # type: ignore[misc]
+            updated = await unit.update_session_template(principal, made.id, lambda _, new=changed: new)
         assert (updated.description, updated.session) == ("For pull requests", definition.session)
     for _ in range(2):
         async with cell.units.unit(principal, None) as unit:

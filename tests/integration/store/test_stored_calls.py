@@ -20,7 +20,7 @@ from .test_audit import deny_commands
 
 
 async def _calls(cell: Cell, principal: Principal, *, limit: int = 50, **where: object) -> list[StoredCall]:
-    return [*await cell.reads.calls(principal, CallFilter(**where), limit=limit, after=None)]  # type: ignore[arg-type]
+    return [*await cell.reads.calls(principal, CallFilter(**where), limit=limit, after=None)]  # pyrefly: ignore[bad-argument-type]
 
 
 async def test_calls_come_with_their_inputs_newest_first(cell: Cell) -> None:

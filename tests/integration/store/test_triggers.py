@@ -44,7 +44,7 @@ async def create(office: Office, principal: Principal | None = None, **fields: o
     async with office.unit() as unit:
         trigger, secret = await unit.create_trigger(
             principal or office.admin,
-            replace(definition, **fields),  # type: ignore[arg-type]
+            replace(definition, **fields),  # pyrefly: ignore[bad-argument-type]
         )
     assert secret.startswith("whsec_")
     return trigger
@@ -200,7 +200,7 @@ async def test_a_paused_or_archived_trigger_acts_on_nothing(office: Office) -> N
     trigger = await create(office)
     keys = await office.cell.reads.trigger_keys(trigger.id)
     assert keys is not None
-    assert (len(keys.secrets), keys.principal) == (1, replace(office.admin, name=keys.principal.name))  # type: ignore[union-attr]
+    assert (len(keys.secrets), keys.principal) == (1, replace(office.admin, name=keys.principal.name))  # pyrefly: ignore[missing-attribute]
     async with office.unit() as unit:
         await unit.update_trigger(office.admin, trigger.id, lambda found: replace(found.definition, is_paused=True))
     with pytest.raises(Conflict):

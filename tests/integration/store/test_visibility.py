@@ -85,7 +85,7 @@ async def _seen_by(cell: Cell, principal: Principal, session_id: str) -> set[str
         seen.add("calls")
     now = datetime.now(UTC)
     for group in (frozenset[str](), frozenset({"session"})):
-        query = UsageQuery(start=now - timedelta(days=1), end=now + timedelta(days=1), group_by=group, limit=100)  # type: ignore[arg-type]
+        query = UsageQuery(start=now - timedelta(days=1), end=now + timedelta(days=1), group_by=group, limit=100)  # pyrefly: ignore[bad-argument-type]
         if await UsageReader(cell.database).query_usage(principal, query):
             seen.add("usage")
     return seen

@@ -86,4 +86,4 @@ class Client:
         return await anext(self._frames)
 
     async def close(self) -> None:
-        await self._frames.aclose()  # type: ignore[attr-defined]
+        await self._frames.aclose()  # pyrefly: ignore[missing-attribute]

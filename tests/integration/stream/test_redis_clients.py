@@ -105,7 +105,7 @@ async def test_a_reader_needs_only_the_documented_permissions(
     async with LivePublisher(own_redis.url) as live, Redis.from_url(own_redis.url) as owner:
         await live.publish(ORGANISATION, session_id, log.append(session_id, events.status_running()))
         await live.wait_until_sent()
-        await owner.execute_command("ACL", "SETUSER", "reader", "on", ">secret", *rights.split())  # type: ignore[no-untyped-call]
+        await owner.execute_command("ACL", "SETUSER", "reader", "on", ">secret", *rights.split())
         key = Reader(session_id).key
         async with Redis.from_url(own_redis.url, username="reader", password="secret") as reader:
             assert len(await reader.xread({key: "0"})) == 1

@@ -64,7 +64,7 @@ class Cell:
 @pytest.fixture
 async def cell(hub: StreamHub, live: LivePublisher, log: MemoryLog) -> AsyncIterator[Cell]:
     api = Api()
-    api.tails = hub  # type: ignore[assignment]
+    api.tails = hub  # pyrefly: ignore[bad-assignment]
     app = api.build()
     async with make_client(app) as http:
         agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]

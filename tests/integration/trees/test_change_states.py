@@ -78,7 +78,7 @@ async def test_changes_of_each_state_are_distinct(world: World, tmp_path: Path) 
     assert git(tree, "status", "--porcelain") == before
     assert git(tree, "fsck", "--dangling", "--no-reflogs") == ""
     for state, added in [("committed", "+committed"), ("staged", "+staged"), ("unstaged", "+unstaged")]:
-        patch = await diff.patch(state)  # type: ignore[arg-type]
+        patch = await diff.patch(state)  # pyrefly: ignore[bad-argument-type]
         assert [line for line in patch.splitlines() if line.startswith("+") and line[1:2] != "+"] == [added]
     assert (await diff.patch("untracked")).endswith("+++ b/untracked\n@@ -0,0 +1,2 @@\n+a\n+b\n")
     shutil.rmtree(world.data)

@@ -150,7 +150,7 @@ class Session:
         session_tree = SessionTree(organisation="default", session_id=self.id, project=self.project, files=self.tree)
         environment = HostEnvironment(self.tree, self.world.directory / f"scratch-{self.id}")
         trees = self.world.trees
-        commits = await trees.collect_commits(session_tree, environment, str(self.tree), self.stored)  # type: ignore[arg-type]
+        commits = await trees.collect_commits(session_tree, environment, str(self.tree), self.stored)  # pyrefly: ignore[bad-argument-type]
         self.stored = await trees.store_snapshot(session_tree, self.stored, commits)
 
     def delivery(self, message: str | None = None) -> Delivery:

@@ -39,7 +39,7 @@ class ChangedSession:
             old=None if old is None else self.snapshots[old],
             new=None if new is None else self.snapshots[new],
         )
-        return replace(made, **fields)  # type: ignore[arg-type]
+        return replace(made, **fields)  # pyrefly: ignore[bad-argument-type]
 
     async def patch(self, diff: TreeDiff) -> bytes:
         async with self.reader.patch(diff) as pieces:

@@ -89,7 +89,7 @@ async def test_a_home_without_changes_is_not_read_again(a: HomeHost, monkeypatch
 
     async def count(git_dir: Path, work_tree: Path, **options: object) -> object:
         taken.append(work_tree)
-        return await take(git_dir, work_tree, **options)  # type: ignore[arg-type]
+        return await take(git_dir, work_tree, **options)  # pyrefly: ignore[bad-argument-type]
 
     monkeypatch.setattr(full_snapshot, "take_snapshot", count)
     assert await a.store(None, is_final=False) is None

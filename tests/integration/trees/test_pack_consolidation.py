@@ -73,7 +73,7 @@ class CountingObjects(Objects):
             raise Unavailable("The object store does not respond.")
         return await super().create(key, content)
 
-    def read_chunks(self, key: str):  # type: ignore[no-untyped-def] # noqa: ANN201 - as its parent
+    def read_chunks(self, key: str):  # pyrefly: ignore[unannotated-return]  # noqa: ANN201 - as its parent
         self.reads += 1
         return super().read_chunks(key)
 
@@ -188,8 +188,7 @@ async def test_another_host_continues_to_merge(start_session: StartSession) -> N
     other.location.tree.mkdir()
     other.log, other.expected = session.log, session.expected
     await other.uploader.restore_files(other.location, session.log[-1])
-    for number in range(20, 30):
-        stored = await other.write(number)
+    stored = [await other.write(number) for number in range(20, 30)][-1]
     assert await other.count_restored(stored, other.expected[-1], "third") <= MAX_CHAIN_PACKS + 1
     merged = {pack.steps for found in complete_packs(names).values() for pack in found}
     after = {*await session.objects.list_names(session.location.prefix)}
@@ -220,8 +219,7 @@ async def test_a_snapshot_that_the_log_no_longer_has_is_skipped(start_session: S
     for number in range(16):
         await session.write(number, consolidate=number == 12)
     del session.log[10:15], session.expected[10:15]
-    for number in range(20, 24):
-        stored = await session.write(number)
+    stored = [await session.write(number) for number in range(20, 24)][-1]
     assert await session.count_restored(stored, session.expected[-1], "elsewhere") <= MAX_CHAIN_PACKS + 1
 
 

@@ -132,7 +132,7 @@ async def test_one_merge_at_a_time_and_a_failed_one_is_not_repeated(
 
     async def counted(self: Git, *argv: str, **options: object) -> bytes:
         runs.extend(argv[:1])
-        return await run(self, *argv, **options)  # type: ignore[arg-type]
+        return await run(self, *argv, **options)  # pyrefly: ignore[bad-argument-type]
 
     monkeypatch.setattr(Git, "run", counted)
     await asyncio.gather(*(merge_packs(host, seconds=0) for _ in range(3)))

@@ -627,7 +627,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
             pass
 
     def handler(*args: object) -> Quiet:
-        return Quiet(*args, directory=str(tmp_path / "remote"))  # type: ignore[arg-type]  # the library's signature
+        return Quiet(*args, directory=str(tmp_path / "remote"))  # pyrefly: ignore[bad-argument-type]  # the library's signature
 
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -32,7 +32,7 @@ class BatchWorld:
         jobs = self.jobs[batch_id]
         number = sum(job.number is not None for job in jobs) + 1
         ended = replace(jobs[index], state=state, number=number, started_at=NOW, ended_at=NOW)
-        jobs[index] = replace(ended, **fields)  # type: ignore[arg-type]
+        jobs[index] = replace(ended, **fields)  # pyrefly: ignore[bad-argument-type]
 
 
 class FakeBatchReads:

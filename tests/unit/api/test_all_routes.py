@@ -19,7 +19,7 @@ from footplate.domain.network.request_limits import RequestLimits
 
 from .conftest import BASE, Api, make_client
 
-TYPES = set(anthropic.types.shared.ErrorType.__args__)  # type: ignore[attr-defined]
+TYPES = set(anthropic.types.shared.ErrorType.__args__)  # pyrefly: ignore[missing-attribute]
 
 
 def check_error(response: httpx2.Response, status: int, retry: str | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def build_document(*routes: dict[str, Any]) -> dict[str, Any]:
 
 
 def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
+    # pyrefly: ignore[unsupported-dynamic-base]  # the models of a test
     return type(name, (base,), {"__module__": "elsewhere", "__annotations__": fields})
 
 

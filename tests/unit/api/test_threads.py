@@ -178,7 +178,7 @@ async def test_threads_are_listed_and_retrieved(sdk: AsyncAnthropic, http: httpx
         validate_strictly(BetaManagedAgentsSessionThread, body)
         Thread.model_validate(body)
     done = await sdk.beta.sessions.threads.retrieve("sthr_a", session_id=session_id)
-    assert (done.agent.name, done.status) == ("scout", "idle")  # type: ignore[union-attr]
+    assert (done.agent.name, done.status) == ("scout", "idle")  # pyrefly: ignore[missing-attribute]
     assert done.usage is not None
     assert done.stats is not None
     assert (done.usage.input_tokens, done.stats.active_seconds) == (7, 20.0)

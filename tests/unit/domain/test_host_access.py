@@ -85,6 +85,6 @@ def test_the_allow_mode_needs_a_list() -> None:
     assert Settings().network == Network("none")
     for wrong in ({"sandbox_network": "allow"}, {"sandbox_allowed_hosts": "pypi.example.net"}):
         with pytest.raises(ValueError, match="must be set together"):
-            Settings(**wrong)  # type: ignore[arg-type]
+            Settings(**wrong)  # pyrefly: ignore[bad-argument-type]
     with pytest.raises(ValueError, match="is not a valid host"):
         Settings(sandbox_network="allow", sandbox_allowed_hosts="http://pypi.example.net")

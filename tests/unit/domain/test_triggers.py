@@ -26,7 +26,7 @@ CHECK = partial(check_command, with_payload=True)
 
 def define(*steps: StepDefinition, **fields: object) -> TriggerDefinition:
     template = SessionTemplate(agent={}, steps=[(step, {}) for step in steps or (SHELL,)])
-    return replace(TriggerDefinition(name="push", template=template), **fields)  # type: ignore[arg-type]
+    return replace(TriggerDefinition(name="push", template=template), **fields)  # pyrefly: ignore[bad-argument-type]
 
 
 def prompt(text: str) -> StepDefinition:

@@ -57,7 +57,7 @@ class Opening:
         if self.failures:
             self.failures -= 1
             raise OSError("no space left")
-        return self.environment  # type: ignore[return-value]  # the part of an environment that these tests use
+        return self.environment  # pyrefly: ignore[bad-return]  # the part of an environment that these tests use
 
 
 @pytest.fixture

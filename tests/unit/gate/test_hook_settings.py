@@ -27,6 +27,6 @@ def test_hook_hosts_are_permitted() -> None:
 )
 def test_invalid_settings_are_refused_without_showing_the_secret(given: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        Settings(**given)  # type: ignore[arg-type] # strings, as in the environment
+        Settings(**given)  # pyrefly: ignore[bad-argument-type]  # strings, as in the environment
     assert message in str(caught.value)
     assert given.get("hook_secret", "nothing") not in str(caught.value)

@@ -55,7 +55,7 @@ def test_a_value_that_makes_a_program_run_code_is_refused() -> None:
         (f"git {REF} log", "-ccore.pager=touch pwned"),
     ):
         with pytest.raises(Permanent):
-            substitute_references(command, lambda _, value=value: value)  # type: ignore[misc]
+            substitute_references(command, lambda _, value=value: value)
 
 
 def test_values_are_not_substituted_again() -> None:

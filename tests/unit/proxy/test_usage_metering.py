@@ -41,7 +41,7 @@ def play(api: str) -> tuple[bytes, bytes]:
 
 
 def meter(api: str, data: bytes, *, size: int = 7, encoding: bytes = b"identity") -> MeteredUsage | None:
-    found = usage_metering.create_meter(PATHS[api][0], [(b"content-encoding", encoding)])  # type: ignore[arg-type]
+    found = usage_metering.create_meter(PATHS[api][0], [(b"content-encoding", encoding)])  # pyrefly: ignore[bad-argument-type]
     assert found is not None
     for start in range(0, len(data), size):
         found.feed(data[start : start + size])

@@ -26,6 +26,6 @@ async def test_a_store_without_conditional_writes_is_found() -> None:
     assert await find_object_store_fault(Objects(store)) == ""
     assert [item async for batch in store.list() for item in batch] == []
     unconditional = _UnconditionalStore()
-    fault = await find_object_store_fault(Objects(unconditional))  # type: ignore[arg-type]
+    fault = await find_object_store_fault(Objects(unconditional))
     assert "replaces an object that exists" in fault
     assert [item async for batch in unconditional.list() for item in batch] == []

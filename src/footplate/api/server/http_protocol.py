@@ -53,8 +53,6 @@ class _StopParsing(Exception):
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    config: LimitedConfig
-
     def __init__(
         self,
         config: LimitedConfig,
@@ -64,6 +62,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
+        self._slots = config.slots
         self._slot: ConnectionSlot | None = None
         self._active_cycle: RequestResponseCycle | None = None
         self._in_head = True
@@ -80,10 +79,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._body_timer = Timer(self.loop, _BODY_CHECK_SECONDS, self._check_body_rate)
         self._write_timer = Timer(self.loop, self._limits.write_seconds, self._abort)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         try:
-            self._slot = self.config.slots.acquire(self.client[0] if self.client else None)
+            self._slot = self._slots.acquire(self.client[0] if self.client else None)
         except errors.LimitExceeded as error:
             self._ignores_input = True
             self.transport.write(response_bytes(error))

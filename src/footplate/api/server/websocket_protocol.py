@@ -31,7 +31,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.slot: ConnectionSlot | None = None
-        limits = config.limits  # type: ignore[attr-defined]  # LimitedConfig, which imports this module
+        limits = config.limits  # pyrefly: ignore[missing-attribute]  # LimitedConfig, which imports this module
         self._frames_per_second: int = limits.socket_frames
         self._write_timer = Timer(self.loop, limits.write_seconds, self._abort)
         self._second_started = 0.0

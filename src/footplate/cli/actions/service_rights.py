@@ -51,7 +51,7 @@ async def find_refused_redis_commands(client: Redis) -> list[str]:
     refused: dict[str, None] = {}
     for command in _REDIS_COMMANDS:
         try:
-            await client.execute_command(*command)  # type: ignore[no-untyped-call]
+            await client.execute_command(*command)
         except NoPermissionError:
             refused[command[0]] = None
     try:

@@ -90,7 +90,7 @@ def _find_unknown_references(pipeline: Pipeline) -> Iterator[tuple[int, str]]:
             earlier[step.name] = [{"name": one.name} for one in step.parallel] if isinstance(step, ParallelStep) else []
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+class _Loader(yaml.SafeLoader):
     """Refuses keys that appear twice, of which YAML would use the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:

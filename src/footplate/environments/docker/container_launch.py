@@ -34,6 +34,7 @@ class NewContainerLaunch:
             container = await docker.containers.create(
                 container_spec.build_request(self.spec, rendezvous.path, command), name=self.name
             )
+            # pyrefly: ignore[bad-context-manager]  # aiodocker annotates `__aexit__` without None
             async with container.attach(stdout=True, stderr=True) as stream:
                 await container.start()
                 yield stream
@@ -66,13 +67,15 @@ class NamedContainerLaunch:
         inside = await docker.containers.container(self.container).exec(
             command, user="0", workdir="/", environment={"LD_PRELOAD": "", "LD_LIBRARY_PATH": ""}
         )
+        # pyrefly: ignore[bad-context-manager]  # aiodocker annotates `__aexit__` without None
         async with inside.start(detach=False) as stream:
             yield stream
 
-    async def end_container(self, _docker: aiodocker.Docker) -> None:
+    async def end_container(self, docker: aiodocker.Docker) -> None:
         """Only logs the failure: the engine cannot end a single process of a container. The watcher inside runs as
         root, so the agent cannot keep it from doing this itself.
         """
+        del docker
         log.error("a turn's processes in a named container could not be killed", action="container.left")
 
 

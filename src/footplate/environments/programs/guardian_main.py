@@ -8,7 +8,7 @@ start-up time delays the first command of every turn.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
+import _signal  # pyrefly: ignore[missing-import]  # the C part of `signal`, always loaded
 import _socket
 import fcntl
 import marshal
@@ -145,7 +145,7 @@ class GuardianProcess:
         except BlockingIOError:
             return
         except ConnectionError:
-            data, ancillary = b"", []
+            data, ancillary = b"", list[tuple[int, int, bytes]]()
         for level, kind, content in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 self.fds.extend(memoryview(content[: len(content) // 4 * 4]).cast("i"))

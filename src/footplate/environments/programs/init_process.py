@@ -10,7 +10,7 @@ die with it.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
+import _signal  # pyrefly: ignore[missing-import]  # the C part of `signal`, always loaded
 import errno
 import os
 import select
@@ -135,7 +135,7 @@ def raise_oom_score() -> None:
     os.close(fd)
 
 
-def run_operation(message: dict[str, Any]) -> NoReturn:
+def run_operation(message: dict[str, Any]) -> NoReturn:  # pyrefly: ignore[bad-return]  # `finally` exits
     """Runs one file operation. The exit code is 0, or the errno of the failure."""
     code = errno.EIO
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # report a file that may not grow as an error instead of dying

@@ -44,7 +44,7 @@ def listen(targets: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, st
 
 def accept(listener: _socket.socket) -> _socket.socket | None:
     with suppress(OSError):
-        fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - the C module has no public accept
+        fd, _ = listener._accept()  # pyrefly: ignore[missing-attribute]  # noqa: SLF001 - the C module has no public accept
         connection = _socket.socket(fileno=fd)
         connection.setblocking(False)
         return connection
@@ -164,6 +164,7 @@ class Forwarder:
             self.poll.unregister(direction.source)
 
 
+# pyrefly: ignore[bad-return]  # `finally` exits
 def run_forwarder(listeners: dict[int, tuple[_socket.socket, str]]) -> NoReturn:
     """Runs the forwarder in the forked child. Never returns."""
     try:

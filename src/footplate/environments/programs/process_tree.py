@@ -13,7 +13,7 @@ This module also mounts directories and switches the user; like `guardian_main`,
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
+import _signal  # pyrefly: ignore[missing-import]  # the C part of `signal`, always loaded
 import ctypes
 import os
 import time
@@ -127,7 +127,7 @@ def succeeds_in_child(action: Callable[[], None]) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def run_init(lifeline: int, ready_writer: int) -> NoReturn:
+def run_init(lifeline: int, ready_writer: int) -> NoReturn:  # pyrefly: ignore[bad-return]  # `finally` exits
     """Waits as the namespace's init until the guardian dies: by signal, or by pipe if it died before the signal was
     set.
     """

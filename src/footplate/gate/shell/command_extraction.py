@@ -341,6 +341,7 @@ class _ScriptWalker:
     def _text(self, node: Node) -> str:
         return self._words.text(node)
 
+    # pyrefly: ignore[bad-assignment]  # inside the class, pyrefly takes `self` of the methods for `Self`
     _HANDLERS: ClassVar[Mapping[str, Callable[["_ScriptWalker", Node, _NodeContext, int], None]]] = {
         **dict.fromkeys(_STATEMENT_NODES, _visit_statement),
         "command": _visit_command,

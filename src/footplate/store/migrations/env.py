@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
-from alembic import context
+from alembic import context  # pyrefly: ignore[implicit-reexport]  # its public name
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine

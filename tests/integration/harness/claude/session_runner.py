@@ -202,13 +202,13 @@ class SessionRunner:
         body = self.model.requests()[-1].body
         assert body is not None
         found = []
-        for message in body["messages"]:  # type: ignore[union-attr]
-            content = message["content"]  # type: ignore[index,call-overload]
+        for message in body["messages"]:  # pyrefly: ignore[not-iterable]
+            content = message["content"]  # pyrefly: ignore[bad-index, unsupported-operation]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            for block in blocks:  # type: ignore[union-attr]
-                text = block.get("text") or block.get("thinking") or block.get("content") or block.get("input") or ""  # type: ignore[union-attr]
+            for block in blocks:  # pyrefly: ignore[not-iterable]
+                text = block.get("text") or block.get("thinking") or block.get("content") or block.get("input") or ""
                 if not str(text).startswith("<system-reminder>"):
-                    found.append((str(message["role"]), str(text).partition("\n\n<system-reminder>")[0].strip()))  # type: ignore[index,call-overload]
+                    found.append((str(message["role"]), str(text).partition("\n\n<system-reminder>")[0].strip()))  # pyrefly: ignore[bad-index, unsupported-operation]
         return [item for item in found if item[0] != "system"]
 
 

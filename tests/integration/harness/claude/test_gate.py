@@ -60,7 +60,7 @@ def map_results(runner: SessionRunner) -> dict[str, str]:
             content = event.body["content"]
             assert isinstance(content, list)
             assert event.body["tool_use_id"] not in found
-            found[str(event.body["tool_use_id"])] = str(content[0].get("text"))  # type: ignore[union-attr]
+            found[str(event.body["tool_use_id"])] = str(content[0].get("text"))  # pyrefly: ignore[missing-attribute]
     return found
 
 

@@ -69,7 +69,7 @@ async def test_all_kinds_of_results(runner: SessionRunner) -> None:
     await runner.run_turn("All. [[script:all]]")
     results = [event.body for event in runner.turn_events() if event.type == ev.AGENT_MCP_TOOL_RESULT]
     assert [body["is_error"] for body in results] == [False, True, False, False, True]
-    kinds = [[block["type"] for block in body["content"]] for body in results]  # type: ignore[index,union-attr,call-overload]
+    kinds = [[block["type"] for block in body["content"]] for body in results]  # pyrefly: ignore[bad-index, not-iterable, unsupported-operation]
     assert kinds[0][0] == "image"  # followed by the CLI's own text about it
     assert "it never works" in str(results[1])
     assert "characters omitted" in str(results[3])

@@ -47,7 +47,7 @@ async def runner(tmp_path: Path) -> AsyncIterator[SessionRunner]:
 def send_reply(runner: SessionRunner, event_id: str, reply: str) -> str:
     fields = questions.result_fields(event_id, ASKED, {"Which colour?": reply})
     runner.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, fields))
-    return str(fields["content"][0]["text"])  # type: ignore[index,call-overload]
+    return str(fields["content"][0]["text"])  # pyrefly: ignore[bad-index, unsupported-operation]
 
 
 async def test_a_question_parks_the_turn_until_a_person_replies(runner: SessionRunner) -> None:

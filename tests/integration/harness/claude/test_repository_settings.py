@@ -33,12 +33,12 @@ def make_hooks(*commands: str, event: str = "PostToolUse") -> dict[str, Any]:
 
 def skipped_files(found: RepositoryConfig) -> dict[str, str]:
     assert found.record is not None
-    return {one["path"]: one["reason"] for one in found.record["left_out"]}  # type: ignore[union-attr,index,misc,call-overload]
+    return {one["path"]: one["reason"] for one in found.record["left_out"]}  # pyrefly: ignore[bad-index, bad-return, not-iterable, unsupported-operation]
 
 
 def loaded_files(found: RepositoryConfig) -> list[str]:
     assert found.record is not None
-    return [one["path"] for one in found.record["loaded"]]  # type: ignore[union-attr,index,misc,call-overload]
+    return [one["path"] for one in found.record["loaded"]]  # pyrefly: ignore[bad-index, bad-return, not-iterable, unsupported-operation]
 
 
 def test_an_untrusted_repository_adds_nothing() -> None:
@@ -147,7 +147,7 @@ def test_invalid_settings_add_nothing(text: str) -> None:
 
 
 def _command(found: RepositoryConfig, event: str) -> str:
-    command = found.settings["hooks"][event][0]["hooks"][0]["command"]  # type: ignore[index,call-overload]
+    command = found.settings["hooks"][event][0]["hooks"][0]["command"]  # pyrefly: ignore[bad-index, unsupported-operation]
     assert isinstance(command, str)
     return command
 

@@ -97,7 +97,7 @@ async def test_an_approved_call_runs_in_the_waiting_process(runner: SessionRunne
         assert waits.body["stop_reason"] == {"type": "requires_action", "event_ids": [use.id]}
         runner.confirm(use.id, "allow")
         outcome = await task
-    assert outcome.text == "It looked."  # type: ignore[attr-defined]
+    assert outcome.text == "It looked."  # pyrefly: ignore[missing-attribute]
     assert list_runs(runner) == ["hi"]
     states = [event.type for event in list_thread_events(runner, None) if event.type in {threads.RUNNING, threads.IDLE}]
     assert states == [threads.RUNNING, threads.IDLE, threads.RUNNING, threads.IDLE]
@@ -158,7 +158,7 @@ async def test_an_interrupt_ends_the_wait(runner: SessionRunner) -> None:
     async with start_turn(runner, "ask") as (task, (use,)):
         runner.interrupt.set()
         outcome = await task
-    assert outcome.status is TurnStatus.INTERRUPTED  # type: ignore[attr-defined]
+    assert outcome.status is TurnStatus.INTERRUPTED  # pyrefly: ignore[missing-attribute]
     (decision,) = [event for event in runner.turn_events() if event.type == ev.USER_TOOL_CONFIRMATION]
     assert (decision.body["tool_use_id"], decision.body["result"]) == (use.id, "deny")
     assert list_runs(runner) == []

@@ -261,7 +261,7 @@ class CliConnection:
     ) -> sdk.HookJSONOutput:
         """The hook before each call. On any error, the call is denied."""
         try:
-            call = Call(str(tool_use_id), str(hook_input["tool_name"]), hook_input["tool_input"])  # type: ignore[typeddict-item]
+            call = Call(str(tool_use_id), str(hook_input["tool_name"]), hook_input["tool_input"])  # pyrefly: ignore[bad-typed-dict-key]
             pending_calls = self._current_recorder().pending_calls
             needs_client = pending_calls.custom_tools.is_custom(call.name) or call.name == QUESTION_TOOL
             if hook_input.get("agent_id") and needs_client:

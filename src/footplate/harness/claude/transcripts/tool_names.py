@@ -30,7 +30,7 @@ def footplate_input(name: str, tool_input: JsonObject) -> JsonObject:
         return {key: value for key, value in tool_input.items() if key != "replace_all"}
     if name == QUESTION_TOOL:  # the model may fill in other fields, such as the answers
         questions = tool_input.get("questions")
-        return {"questions": [_question(item) for item in questions or () if isinstance(item, dict)]}  # type: ignore[union-attr]
+        return {"questions": [_question(item) for item in questions or () if isinstance(item, dict)]}  # pyrefly: ignore[not-iterable]
     if name == "Bash" and "timeout" in tool_input:
         return {
             **{key: value for key, value in tool_input.items() if key != "timeout"},

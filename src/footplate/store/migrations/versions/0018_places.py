@@ -2,7 +2,7 @@
 
 import json
 
-from alembic import op
+from alembic import op  # pyrefly: ignore[implicit-reexport]  # its public name
 from sqlalchemy import text
 
 from footplate.domain.json import JsonObject
