@@ -194,3 +194,13 @@ class TurnPublisher:
         if self._closes_saved_preview and self._has_saved_preview:
             return (("DEL", self._preview_key),)
         return (("APPEND", self._preview_key, live_entry_codec.encode_open_preview(previews)),) if previews else ()
+
+
+class TurnPublishers:
+    """Implements the `LiveTurns` port."""
+
+    def __init__(self, publisher: LivePublisher) -> None:
+        self._publisher = publisher
+
+    def open_turn(self, organisation: str, session_id: str) -> TurnPublisher:
+        return TurnPublisher(self._publisher, organisation, session_id)

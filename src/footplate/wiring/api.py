@@ -1,33 +1,28 @@
-"""Builds the components of an API process, and runs the process."""
+"""Builds an API from all packages, and runs the API process.
+
+Tests call an API in their own process: `Overrides` names what they may replace. Everything else is what production
+uses.
+"""
 
 import asyncio
-import logging
 import socket
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from types import FrameType
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
-import structlog
-import uvicorn
+from fastapi import FastAPI
 
 from footplate import __version__
 from footplate.api.app import create_app
 from footplate.api.requests.organisation_limit_guard import OrganisationLimitGuard, export_limits
-from footplate.api.server.http_protocol import LimitedConfig
 from footplate.api.server.service_health import ApiHealth
 from footplate.api.service_container import ApiServices
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.errors import Conflict, FootplateError
+from footplate.domain.errors import FootplateError
 from footplate.domain.network.host_and_origin_check import RequestGuard
-from footplate.engine.change_notifier import ChangeNotifier
-from footplate.engine.child_cancellation import ChildCancellation
-from footplate.engine.temporal.deployment_schedules import DeploymentSchedules
 from footplate.engine.temporal.queue_reports import QueueReports
-from footplate.engine.temporal.session_waker import TemporalWaker
-from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
-from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.harness import registry
 from footplate.harness.tool_calls import server_toolsets
 from footplate.store.api_reads import ApiReads
@@ -36,9 +31,7 @@ from footplate.store.leases.api_process_registry import ApiProcessRegistry
 from footplate.store.log.feed import Feed
 from footplate.store.log.files.diff_snapshots import DiffSnapshots
 from footplate.store.resources.api_keys import ApiKeys
-from footplate.store.resources.deployments import DeploymentScheduleStore
 from footplate.store.resources.files import FileContents
-from footplate.store.resources.limits import LimitStore
 from footplate.store.resources.notifications import PushKeys
 from footplate.store.resources.session_states import count_activities
 from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
@@ -46,85 +39,84 @@ from footplate.store.resources.sign_in.device_authorizations import DeviceAuthor
 from footplate.store.resources.sign_in.failures import SignInFailures
 from footplate.store.resources.terminal_recordings import StoredTerminalRecordings
 from footplate.store.resources.usage_report import UsageReader
-from footplate.store.resources.webhooks import Webhooks
-from footplate.store.retention.group_cancellation import GroupCancellation
 from footplate.store.unit_of_work import UnitOfWorkFactory
 from footplate.stream import redis_connections
 from footplate.stream.feed.feed_hub import FeedHub
-from footplate.stream.live_publisher import LivePublisher
-from footplate.stream.nudges import NudgeSender
 from footplate.stream.organisation_counters import RequestRates, StreamCounts
 from footplate.stream.stream_hub import StreamHub
 from footplate.stream.terminal_streams import RedisTerminalViews
 from footplate.telemetry import metrics
 from footplate.trees.diffs.diff_reader import DiffReader
+from footplate.wiring.api_server import ApiServer
+from footplate.wiring.connections import Overrides, open_connections, open_notifiers
 from footplate.wiring.model_connections import known_models, load_catalog
 from footplate.wiring.shared_components import (
-    check_redis,
     create_data_directory,
     create_delivery_service,
     freeze_loaded_objects,
     get_allowed_roots,
     get_backends,
     get_hook_access,
-    open_database,
-    open_objects,
 )
 from footplate.wiring.sign_in import create_single_sign_on
 from footplate.wiring.telemetry import running_telemetry
-from footplate.wiring.temporal_client import connect_temporal
-
-log = structlog.get_logger(__name__)
 
 _MAX_DIFFS: Final = 8
 """Concurrent diffs of one process. Each one runs git."""
 _MAX_COUNT_SECONDS: Final = 2.0
 """How long a scrape waits for the database."""
-_SEND_BUFFER: Final = 128 * 1024
-_CLIENT_ERRORS: Final = (
-    "ASGI callable returned without completing handshake",
-    "Invalid HTTP request received",
-    "Invalid UTF-8 sequence",
-    "Unsupported upgrade request",
-)
-_MAX_MESSAGE_BYTES: Final = 64 * 1024
-"""Maximum size of a message from a WebSocket client. Clients have nothing to send; this only allows an error reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    app: FastAPI
+    database: Database
+    limit_guard: OrganisationLimitGuard
+    streams: StreamHub
+    feeds: FeedHub
+
+    def end_streams(self) -> None:
+        self.streams.end_streams()
+        self.feeds.end_streams()
+
+    def export_metrics(self) -> None:
+        """Let the metrics of this process report the API. The metrics server reads them in a thread."""
+        loop = asyncio.get_running_loop()
+        metrics.STREAMS.set_function(lambda: self.streams.open_streams + self.feeds.open_streams)
+        metrics.SESSIONS.read_values = _ActivityCounts(self.database, loop)
+        export_limits(self.limit_guard, loop)
 
 
 async def run(settings: Settings) -> None:
     create_data_directory(settings)
+    async with running_telemetry(settings, "api"), build_api(settings) as api:
+        api.export_metrics()
+        freeze_loaded_objects()
+        await ApiServer(settings, api.app, api.end_streams).run_until_signal()
+
+
+@asynccontextmanager
+async def build_api(settings: Settings, overrides: Overrides | None = None) -> AsyncIterator[Api]:
+    """Connects to the services, and builds the ASGI application and everything that its routes use."""
     async with AsyncExitStack() as exits:
-        await exits.enter_async_context(running_telemetry(settings, "api"))
-        database = await exits.enter_async_context(open_database(settings))
-        await exits.enter_async_context(
-            ApiProcessRegistry(database).registered(
-                ids.new_id(ids.API_PROCESS), host=socket.gethostname(), version=__version__
-            )
+        connections = await exits.enter_async_context(open_connections(settings, overrides or Overrides()))
+        database, objects, limits = connections.database, connections.objects, connections.limits
+        process = ApiProcessRegistry(database).registered(
+            ids.new_id(ids.API_PROCESS), host=socket.gethostname(), version=__version__
         )
-        await check_redis(settings)
-        temporal = await connect_temporal(settings)
-        waker = TemporalWaker(temporal, settings)
-        nudger = NudgeSender(settings.redis_url)
-        exits.push_async_callback(nudger.aclose)
-        webhooks = EndpointWaker(Webhooks(database), TemporalWebhookSignals(temporal, settings), nudge=nudger.nudge)
-        await exits.enter_async_context(webhooks.running())
-        live = await exits.enter_async_context(LivePublisher(settings.redis_url, on_change=webhooks.notify_change))
-        objects = await open_objects(settings)
+        await exits.enter_async_context(process)
+        notifiers = await exits.enter_async_context(open_notifiers(connections))
         redis = redis_connections.create_command_client(settings.redis_url)
         exits.push_async_callback(redis.aclose)
         reads = ApiReads(database, objects)
-        hub = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
+        streams = await exits.enter_async_context(StreamHub(settings.redis_url, reads, keepalive=settings.keepalive))
         feeds = await exits.enter_async_context(
             FeedHub(settings.redis_url, Feed(database, reads.positions), keepalive=settings.keepalive)
         )
         terminals = RedisTerminalViews(settings.redis_url)
         exits.push_async_callback(terminals.aclose)
-        metrics.STREAMS.set_function(lambda: hub.open_streams + feeds.open_streams)
-        metrics.SESSIONS.read_values = _ActivityCounts(database, asyncio.get_running_loop())
-        limits = LimitStore(database, settings.default_limits)
         limit_guard = OrganisationLimitGuard(limits, RequestRates(redis), StreamCounts(redis))
         await exits.enter_async_context(limit_guard.renewing_stream_leases())
-        export_limits(limit_guard, asyncio.get_running_loop())
         reader = DiffReader(settings.data_dir, objects, max_concurrent=_MAX_DIFFS)
         keys = ApiKeys(database, session_idle=settings.browser_session_idle)
         failures = SignInFailures(database, settings.oidc_organisation, limit=settings.sign_in_failures)
@@ -136,17 +128,11 @@ async def run(settings: Settings) -> None:
         services = ApiServices(
             reads=reads,
             units=UnitOfWorkFactory(database, objects, limits),
-            notifier=ChangeNotifier(
-                live,
-                nudger.nudge,
-                waker,
-                ChildCancellation(GroupCancellation(database, objects), waker, nudger.nudge, live.publish),
-                DeploymentSchedules(temporal, settings, DeploymentScheduleStore(database)),
-            ),
-            tails=hub,
+            notifier=notifiers.changes,
+            tails=streams,
             feeds=feeds,
             terminals=terminals,
-            webhooks=webhooks,
+            webhooks=notifiers.endpoint_waker,
             webhook_access=settings.webhook_access,
             push_keys=PushKeys(database, settings.push_key),
             keys=keys,
@@ -160,11 +146,11 @@ async def run(settings: Settings) -> None:
                 {
                     "database": lambda: database.fetch("heads", []),
                     "redis": redis.ping,
-                    "temporal": temporal.service_client.check_health,
+                    "temporal": connections.temporal.service_client.check_health,
                     "objects": objects.check_access,
                 }
             ),
-            queues=QueueReports(temporal, settings),
+            queues=QueueReports(connections.temporal, settings),
             usage=UsageReader(database),
             diffs=_Diffs(DiffSnapshots(database, objects), reader),
             delivery=create_delivery_service(settings, database, reader),
@@ -188,65 +174,7 @@ async def run(settings: Settings) -> None:
             public_url=settings.public_url,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
-        config = LimitedConfig(
-            create_app(services),
-            services.limits,
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            loop="uvloop",
-            ws_max_size=_MAX_MESSAGE_BYTES,
-            ws_ping_interval=settings.keepalive,
-            ws_ping_timeout=2 * settings.keepalive,
-            ws_per_message_deflate=False,
-            timeout_graceful_shutdown=3,
-        )
-        logging.getLogger("uvicorn.error").addFilter(_is_server_problem)
-        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
-        freeze_loaded_objects()
-        await _Server(config, (hub, feeds)).serve(sockets=[_bind_socket(settings.host, settings.port)])
-
-
-def _is_server_problem(record: logging.LogRecord) -> bool:
-    """Filter out log records about mistakes of clients, which are not errors of the server."""
-    return not record.getMessage().startswith(_CLIENT_ERRORS)
-
-
-def _bind_socket(host: str, port: int) -> socket.socket:
-    """Bind the socket. Connections inherit its options: packets are sent immediately, and the send buffer is small, so
-    a client that does not read cannot make the kernel buffer megabytes.
-    """
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except (OSError, OverflowError) as error:
-        listener.close()
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise Conflict(
-            f"The API cannot listen on {host}:{port}: {reason}.",
-            help_text="Stop the program that uses this address, or choose another with --host and --port, or with "
-            "FOOTPLATE_HOST and FOOTPLATE_PORT.",
-        ) from error
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-    return listener
-
-
-class _Server(uvicorn.Server):
-    """Ends its streams on shutdown, so that clients reconnect to another replica immediately, not after a timeout."""
-
-    def __init__(self, config: uvicorn.Config, hubs: tuple[StreamHub, FeedHub]) -> None:
-        super().__init__(config)
-        self._hubs = hubs
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        for hub in self._hubs:
-            hub.end_streams()
-        super().handle_exit(sig, frame)
+        yield Api(app=create_app(services), database=database, limit_guard=limit_guard, streams=streams, feeds=feeds)
 
 
 class _Diffs:

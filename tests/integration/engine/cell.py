@@ -1,9 +1,11 @@
-"""A cell inside the test's process, with the real engine and stores. Each turn runs a function of the test."""
+"""Workers inside the test's process, as in production except for the environments and the harness: each turn runs a
+function of the test.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,32 +18,16 @@ from footplate.domain.files.snapshots import SCRATCH_TREE
 from footplate.domain.json import JsonObject
 from footplate.domain.organisations.principals import Principal
 from footplate.domain.ports.api import Input
-from footplate.domain.ports.engine import LiveTurn, OpenEnvironment, OpenRequest, Trees
+from footplate.domain.ports.engine import OpenEnvironment, OpenRequest
 from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import Mode, Turn, TurnOutcome, TurnStatus
-from footplate.engine.conversation_cache import ConversationCache
-from footplate.engine.deferred_turn_starter import DeferredTurnStarter
-from footplate.engine.temporal.activities import SweepActivities, TurnActivities
 from footplate.engine.temporal.session_waker import TemporalWaker, workflow_id
-from footplate.engine.temporal.worker import run_worker
-from footplate.engine.turn.runner import TurnLimits, TurnRunner, TurnServices
-from footplate.engine.warm.prewarming import Prewarmer
-from footplate.engine.warm.warm_pool import WarmPool
-from footplate.engine.worker_lease import WorkerLease
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
-from footplate.gate.turn_gate import TurnGateFactory
-from footplate.proxy.model_proxy import ModelProxy
 from footplate.stack.orphan_processes import wait_until
-from footplate.stack.temporal_connection import connect_temporal
-from footplate.store.leases.branch_and_directory_leases import WriteLeases
-from footplate.store.leases.worker_lease_store import WorkerLeases
-from footplate.store.log.deferred_turns import DeferredTurns
-from footplate.store.resources.limits import LimitStore
-from footplate.store.resources.policies import SessionRuleLoader
-from footplate.stream.live_publisher import LivePublisher
-from footplate.stream.nudges import NudgeListener, NudgeSender
-from footplate.stream.turn_publisher import TurnPublisher
+from footplate.stream.nudges import NudgeSender
+from footplate.trees.session_trees import SessionTrees
+from footplate.wiring.worker import Worker, WorkerOverrides, build_worker
 
 Work = Callable[[TurnContext], Awaitable[TurnOutcome]]
 PATIENCE = 30.0
@@ -76,85 +62,32 @@ class Engine:
 
     @asynccontextmanager
     async def worker(
-        self, trees: Trees | None = None, *, tree: str = SCRATCH_TREE, backends: Sequence[str] = ()
-    ) -> AsyncIterator[str]:
-        """Runs a worker and yields its id. With `trees` it stores a snapshot of `tree` at the end of each turn.
-        `backends`: those that it offers.
+        self, trees: SessionTrees | None = None, *, tree: str = SCRATCH_TREE, backends: Sequence[str] = ()
+    ) -> AsyncIterator[Worker]:
+        """Runs a worker. With `trees` it stores a snapshot of `tree` at the end of each turn. `backends`: those that it
+        offers.
         """
-        stop = asyncio.Event()
         settings = self.settings
         if backends:
             settings = settings.model_copy(update={"environment": backends[0], "backends": ",".join(backends)})
-        claims = self.cell.claims_of_worker(*backends)
-        async with AsyncExitStack() as exits:
-            leases = WorkerLeases(self.cell.database, backends=backends)
-            keeper = WorkerLease(leases, worker_id=ids.new_id(ids.WORKER), host="test", lease_seconds=settings.lease)
-            live = await exits.enter_async_context(LivePublisher(settings.redis_url))
-            environments, models = (
-                _Folders(self.folder, self.opened, tree=tree if trees is not None else None),
-                await exits.enter_async_context(ModelProxy({})),
-            )
-            conversations = ConversationCache(self.cell.turns, max_bytes=1 << 20, max_idle_seconds=300)
-            slots = Prewarmer(
-                WarmPool(
-                    max_processes=settings.slots,
-                    max_idle_seconds=settings.slot_seconds,
-                    deadline=lambda: keeper.deadline,
-                ),
-                claims=claims,
-                conversations=conversations,
-                environments=environments,
-                models=models,
-                harness=lambda _: self.harness,
-                deadline=lambda: keeper.deadline,
-            )
-            deferred = DeferredTurnStarter(
-                DeferredTurns(self.cell.database, LimitStore(self.cell.database)), self.waker
-            )
-            parts = TurnServices(
-                claims=claims,
-                turns=self.cell.turns,
-                live=_LiveTurns(live),
-                nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
-                waker=self.waker,
-                environments=environments,
-                gate_factory=TurnGateFactory(SessionRuleLoader(self.cell.database)),
-                trees=trees,
-                write_leases=WriteLeases(self.cell.database),
-                snapshot_each_call=False,
-                models=models,
-                find_harness=lambda _: self.harness,
-                lease=keeper,
-                conversations=conversations,
-                warm_pool=WarmPool(max_processes=0, max_idle_seconds=0, deadline=lambda: keeper.deadline),
-                prewarmer=slots,
-                limits=TurnLimits(
-                    lease_seconds=settings.lease,
-                    max_failures=settings.max_failures,
-                    max_attempts=settings.max_attempts,
-                    retry_wait=settings.retry_wait,
-                    max_retry_wait=settings.retry_wait_most,
-                ),
-                stopping=stop,
-                on_turn_slot_free=deferred.check_soon,
-            )
-            for running in (keeper.running(), slots.running(), deferred.running()):
-                await exits.enter_async_context(running)
-            activities = TurnActivities(
-                TurnRunner(parts),
-                heartbeat_timeout=settings.heartbeat_timeout,
-                drain=settings.drain,
-                max_turns=settings.max_turns if backends else None,
-            )
-            sweep = SweepActivities(leases, self.waker)
-            # Like a separate process, each worker has a client of its own: the library refuses a shared one.
-            client = await connect_temporal(settings.temporal_address)
-            task = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
+        overrides = WorkerOverrides(
+            database=self.cell.database,
+            objects=self.cell.objects,
+            environments=_Folders(self.folder, self.opened, tree=tree if trees is not None else None),
+            trees=trees,
+            find_harness=lambda _: self.harness,
+        )
+        async with build_worker(settings, overrides) as worker:
+            task = asyncio.create_task(worker.run())
             try:
-                yield keeper.worker_id
+                yield worker
             finally:
-                stop.set()
+                worker.stopping.set()
                 await task
+
+    def with_own_queue(self) -> "Engine":
+        """Returns an engine whose workflows no worker of another test runs."""
+        return replace(self, settings=self.settings.model_copy(update={"task_queue": ids.new_id("queue")}))
 
     async def session(
         self,
@@ -219,14 +152,6 @@ class Engine:
             return not await self.is_open(session_id)
 
         assert await wait_until(closed, PATIENCE)
-
-
-class _LiveTurns:
-    def __init__(self, live: LivePublisher) -> None:
-        self._live = live
-
-    def open_turn(self, organisation: str, session_id: str) -> LiveTurn:
-        return TurnPublisher(self._live, organisation, session_id)
 
 
 class _Folders:

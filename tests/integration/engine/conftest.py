@@ -25,6 +25,7 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
     settings = Settings(
         database_url=dsn,
         redis_url=stack.settings.redis_url,
+        data_dir=folder,
         temporal_address=stack.settings.temporal_address,
         task_queue=ids.new_id("queue"),
         linger=0.5,
@@ -35,6 +36,15 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
         sweep_interval=3600,
         drain=3,
         max_attempts=6,
+        named_directories=True,
+        snapshots="turns",
+        kept_sessions=0,
+        webhook_allow="127.0.0.1",
+        webhook_http=True,
+        webhook_seconds=1.5,
+        webhook_retry_wait=0.3,
+        session_link="https://footplate.example.com/s/{session_id}",
+        push_contact="mailto:operator@example.com",
     )
     database = await LossyDatabase.open(dsn, size=10)
     assert isinstance(database, LossyDatabase)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.unit.engine.fake_resources import CLAIM
+from tests.unit.engine.fake_resources import CLAIM, NoAttachmentSources
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.model_connections import find_provider
@@ -20,7 +20,7 @@ from footplate.domain.files.attachments import Attachment, AttachmentFailed, Att
 from footplate.domain.json import JsonObject
 from footplate.domain.ports.engine import Claim, OpenEnvironment
 from footplate.domain.ports.harness import CommandResult
-from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.attachments import TurnAttachments
 from footplate.testing.scripted_gate import ScriptedGate
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")

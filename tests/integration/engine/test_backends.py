@@ -60,6 +60,6 @@ async def test_a_turn_runs_on_a_worker_that_offers_its_backend(
             turns = await engine.wait_for_ended_turns(session_id, 3)
             offered = await engine.cell.reads.count_workers_by_backend()
             assert (offered["sandbox"], offered["docker"]) == (1, 1)
-    assert holders == [in_container, on_host, in_container]
+    assert holders == [in_container.id, on_host.id, in_container.id]
     assert [turn.attempt for turn in turns] == [1, 1, 1]
     assert not await is_stalled(session_id)

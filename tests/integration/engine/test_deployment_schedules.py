@@ -102,9 +102,7 @@ class Scheduler:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def scheduler(idle_engine: Engine) -> Scheduler:
-    # A queue of its own: the workers of other tests start no runs.
-    settings = idle_engine.settings.model_copy(update={"task_queue": ids.new_id("queue")})
-    engine = replace(idle_engine, settings=settings)
+    engine = idle_engine.with_own_queue()
     keys = ApiKeys(engine.cell.database)
     admin = await keys.authenticate(await keys.create_key(ids.new_id(ids.ORGANISATION), "admin", ["admin"]))
     async with engine.cell.units.unit(admin, None) as unit:

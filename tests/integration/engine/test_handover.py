@@ -12,6 +12,7 @@ from footplate.domain.ports.harness import TurnContext
 from footplate.domain.sessions import events
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.stack.orphan_processes import wait_until
+from footplate.wiring.worker import Worker
 
 pytestmark = pytest.mark.timing
 
@@ -34,7 +35,7 @@ async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> N
         await started.wait()
     async with engine.worker() as second:
         (turn,) = await engine.wait_for_ended_turns(session_id)
-    assert first != second
+    assert first.id != second.id
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
     types = await engine.types(session_id)
     assert (types.count(events.AGENT_MESSAGE), types.count(events.STATUS_IDLE)) == (1, 1)
@@ -77,7 +78,7 @@ async def test_a_turn_is_handed_over_at_its_safe_point(idle_engine: Engine) -> N
     assert (head["status"], head["holder"]) == ("idle", None)
 
 
-async def _stop_worker(worker: AbstractAsyncContextManager[str]) -> None:
+async def _stop_worker(worker: AbstractAsyncContextManager[Worker]) -> None:
     await worker.__aexit__(None, None, None)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from bench.support.push.push_service import BrowserKeys, PushService
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from tests.integration.engine.cell import Engine
 from tests.integration.store.test_approvals import decision_on, park, use
 
@@ -32,15 +30,8 @@ from footplate.domain.sessions.notifications import (
     QuietHours,
 )
 from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
-from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
-from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow
-from footplate.engine.temporal.worker import create_webhook_worker
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
-from footplate.engine.webhooks.http_sender import WebhookSender
-from footplate.engine.webhooks.push_runner import PushRunner
-from footplate.engine.webhooks.push_sender import PushSender
 from footplate.stack.orphan_processes import wait_until
-from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.notifications import PushKeys, PushSubscriptions
 from footplate.store.resources.sign_in.browser_sessions import BrowserSessionStore
@@ -118,47 +109,15 @@ class Push:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    engine: Engine
-    waker: EndpointWaker
-    keys: PushKeys
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(idle_engine: Engine) -> AsyncIterator[Running]:
-    settings = idle_engine.settings.model_copy(update={"task_queue": ids.new_id("queue")})
-    cell = idle_engine.cell
-    store, keys = Webhooks(cell.database), PushKeys(cell.database, None)
-    client = await connect_temporal(settings.temporal_address)
-    async with AsyncExitStack() as exits:
-        sender = WebhookSender(LOOPBACK_ACCESS, max_seconds=1.5)
-        exits.push_async_callback(sender.aclose)
-        runner = PushRunner(
-            PushSubscriptions(cell.database),
-            store,
-            cell.reads,
-            PushSender(sender, keys, contact="mailto:operator@example.com"),
-            first_retry_wait=timedelta(seconds=0.3),
-        )
-        activities = WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
-        await exits.enter_async_context(create_webhook_worker(client, settings, activities))
-        await exits.enter_async_context(
-            Worker(
-                client,
-                task_queue=settings.task_queue,
-                workflows=[WebhookWorkflow],
-                workflow_runner=UnsandboxedWorkflowRunner(),
-            )
-        )
-        waker = EndpointWaker(store, TemporalWebhookSignals(client, settings))
-        await exits.enter_async_context(waker.running())
-        yield Running(idle_engine, waker, keys)
+async def running(idle_engine: Engine) -> AsyncIterator[EndpointWaker]:
+    async with idle_engine.with_own_queue().worker() as worker:
+        yield worker.notifiers.endpoint_waker
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def push(running: Running) -> AsyncIterator[Push]:
-    database, units = running.engine.cell.database, running.engine.cell.units
+async def push(idle_engine: Engine, running: EndpointWaker) -> AsyncIterator[Push]:
+    database, units = idle_engine.cell.database, idle_engine.cell.units
     keys, organisation = ApiKeys(database), ids.new_id("o").replace("_", "-")
     admin = await keys.authenticate(await keys.create_key(organisation, "first", ["admin"]))
     async with units.unit(admin, None) as unit:
@@ -168,8 +127,8 @@ async def push(running: Running) -> AsyncIterator[Push]:
         )
     ann = Principal(organisation, member.id, "Ann", frozenset({"operator"}))
     async with PushService() as service:
-        service.public_key = (await running.keys.load()).public
-        yield Push(running.engine, running.waker, service, admin, ann, key.id, service.add_browser("/ann"))
+        service.public_key = (await PushKeys(database, None).load()).public
+        yield Push(idle_engine, running, service, admin, ann, key.id, service.add_browser("/ann"))
 
 
 async def test_what_needs_a_person_arrives_encrypted_without_the_call(push: Push) -> None:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.engine.fake_resources import NoAttachmentSources
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.agents.model_connections import find_provider
 from footplate.domain.files.attachments import AttachmentFailed, AttachmentRefused
 from footplate.domain.json import JsonObject
 from footplate.domain.policy.permissions import PermissionOutcome
-from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.attachments import TurnAttachments
 from footplate.environments.unsandboxed_environment import UnsandboxedEnvironment
 from footplate.lease_clock import lease_clock
 from footplate.testing.scripted_gate import ScriptedGate

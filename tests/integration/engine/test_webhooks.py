@@ -3,7 +3,6 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -14,7 +13,6 @@ from bench.support.webhooks import address_tricks
 from bench.support.webhooks.address_tricks import TrickNames, trick_urls
 from bench.support.webhooks.receiver import HANG, ReceivedWebhook, WebhookReceiver
 from standardwebhooks import Webhook, WebhookVerificationError
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from tests.integration.engine.cell import Engine
 from tests.integration.store.test_feed import append_events
 
@@ -35,16 +33,10 @@ from footplate.domain.organisations.webhooks import (
 )
 from footplate.domain.pagination import Page
 from footplate.domain.sessions import events
-from footplate.engine.temporal.webhook_signals import TemporalWebhookSignals
-from footplate.engine.temporal.webhook_workflow import WebhookActivities, WebhookWorkflow
-from footplate.engine.temporal.worker import create_webhook_worker
-from footplate.engine.webhooks.delivery_runner import WebhookRunner
 from footplate.engine.webhooks.endpoint_waker import EndpointWaker
 from footplate.engine.webhooks.http_sender import WebhookSender
 from footplate.harness import address_check
 from footplate.stack.orphan_processes import wait_until
-from footplate.stack.temporal_connection import connect_temporal
-from footplate.store.log.feed import Feed
 from footplate.store.resources.api_keys import ApiKeys
 from footplate.store.resources.webhooks import WebhookExpiry, Webhooks
 
@@ -114,33 +106,9 @@ class Hooks:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def running(idle_engine: Engine) -> AsyncIterator[Hooks]:
-    settings = idle_engine.settings.model_copy(update={"task_queue": ids.new_id("queue")})
-    database = idle_engine.cell.database
-    store = Webhooks(database)
-    client = await connect_temporal(settings.temporal_address)
-    async with AsyncExitStack() as exits:
-        sender = WebhookSender(LOOPBACK_ACCESS, max_seconds=1.5)
-        exits.push_async_callback(sender.aclose)
-        runner = WebhookRunner(
-            store,
-            Feed(database, idle_engine.cell.reads.positions),
-            sender,
-            first_retry_wait=timedelta(seconds=0.3),
-            session_link="https://footplate.example.com/s/{session_id}",
-        )
-        activities = WebhookActivities(runner, heartbeat_timeout=settings.heartbeat_timeout)
-        await exits.enter_async_context(create_webhook_worker(client, settings, activities))
-        await exits.enter_async_context(
-            Worker(
-                client,
-                task_queue=settings.task_queue,
-                workflows=[WebhookWorkflow],
-                workflow_runner=UnsandboxedWorkflowRunner(),
-            )
-        )
-        waker = EndpointWaker(store, TemporalWebhookSignals(client, settings))
-        await exits.enter_async_context(waker.running())
-        yield Hooks(idle_engine, store, waker, idle_engine.principal)
+    async with idle_engine.with_own_queue().worker() as worker:
+        store = Webhooks(idle_engine.cell.database)
+        yield Hooks(idle_engine, store, worker.notifiers.endpoint_waker, idle_engine.principal)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

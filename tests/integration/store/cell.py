@@ -70,10 +70,7 @@ class Cell:
 
     @property
     def claims(self) -> Claims:
-        return self.claims_of_worker()
-
-    def claims_of_worker(self, *backends: str) -> Claims:
-        return Claims(self.database, self.objects, default_harness="native", backends=backends)
+        return Claims(self.database, self.objects, default_harness="native")
 
     @property
     def turns(self) -> Turns:

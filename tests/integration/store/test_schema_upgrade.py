@@ -76,7 +76,7 @@ async def _execute(database: Database, statement: str) -> None:
 
 async def test_older_processes_delay_the_migration(dsn: str, database: Database) -> None:
     worker = WorkerDescription(version="0.2.0", schema_revision=known_revision())
-    await WorkerLeases(database, description=worker).renew_lease("wrkr_old", "host-1", 5, [])
+    await WorkerLeases(database, worker).renew_lease("wrkr_old", "host-1", 5, [])
     await WorkerLeases(database).renew_lease("wrkr_older", "host-2", 5, [])
     async with ApiProcessRegistry(database).registered("apip_old", host="host-3", version="0.2.1"):
         with pytest.raises(Conflict) as caught:
@@ -120,7 +120,7 @@ async def test_a_connection_without_a_name_may_be_an_older_api(dsn: str) -> None
 
 async def test_newer_code_delays_nothing(dsn: str, database: Database) -> None:
     worker = WorkerDescription(version="9.0.0", schema_revision=_NEXT)
-    await WorkerLeases(database, description=worker).renew_lease("wrkr_new", "host-1", 5, [])
+    await WorkerLeases(database, worker).renew_lease("wrkr_new", "host-1", 5, [])
     await asyncio.gather(*[schema_upgrade.upgrade_schema(dsn) for _ in range(2)])
     assert await _revision(database) == _NEXT
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
+from footplate.domain.files.attachments import Attachment, AttachmentFailed
 from footplate.domain.ports.engine import Claim, ModelGrant, OpenEnvironment, OpenRequest
 from footplate.domain.ports.harness import Endpoint
 from footplate.domain.sessions.shell_state import ShellState
@@ -14,6 +15,24 @@ CLAIM = Claim(
     organisation="org", session_id="sesn_1", epoch=1, turn_id="turn_1", attempt=1, failures=0, first_seq=1,
     control_seq=0, controls_seq=0, config=CONFIG, content=[], context={}, entries=0,
 )  # fmt: skip
+
+
+class NoAttachmentSources:
+    """Has no files, and fetches no URLs."""
+
+    async def file_size(self, organisation: str, file_id: str) -> int:
+        del organisation
+        raise AttachmentFailed(f"There is no file {file_id}.")
+
+    async def load_file(self, organisation: str, file_id: str) -> Attachment:
+        del organisation
+        raise AttachmentFailed(f"There is no file {file_id}.")
+
+    async def fetch_url(self, url: str) -> Attachment:
+        raise AttachmentFailed(f"{url} is not fetched.")
+
+    async def check_url(self, url: str) -> None:
+        raise AttachmentFailed(f"{url} is not checked.")
 
 
 @dataclass

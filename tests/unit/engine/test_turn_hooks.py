@@ -3,6 +3,7 @@
 from typing import cast
 
 import pytest
+from tests.unit.engine.fake_resources import NoAttachmentSources
 
 from footplate.domain.agents.agents_and_config import ResolvedConfig
 from footplate.domain.errors import PromptBlocked
@@ -10,7 +11,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.policy.hooks import HookEvent, HookFeedback
 from footplate.domain.ports.engine import OpenEnvironment
 from footplate.domain.sessions import events as ev
-from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.attachments import TurnAttachments
 from footplate.engine.turn.prompt_and_approval_hooks import TurnHooks
 from footplate.testing.scripted_gate import ScriptedGate
 

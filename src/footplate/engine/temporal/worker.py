@@ -31,7 +31,7 @@ async def run_worker(
     sweep: SweepActivities,
     stop: asyncio.Event,
     *,
-    webhooks: WebhookActivities | None = None,
+    webhooks: WebhookActivities,
     deployments: DeploymentActivities | None = None,
 ) -> None:
     schedule = SweepSchedule(client, settings)
@@ -57,8 +57,7 @@ async def run_worker(
     )
     turn_workers = [worker, *([] if slots is None else create_backend_workers(client, settings, turns, slots))]
     async with AsyncExitStack() as exits:
-        if webhooks is not None:
-            await exits.enter_async_context(create_webhook_worker(client, settings, webhooks))
+        await exits.enter_async_context(create_webhook_worker(client, settings, webhooks))
         for turn_worker in turn_workers:
             await exits.enter_async_context(turn_worker)
         log.info("worker ready", action="worker.ready", queue=settings.task_queue, backends=settings.backend_names)

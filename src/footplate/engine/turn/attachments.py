@@ -28,25 +28,6 @@ from footplate.domain.ports.harness import Gate
 from footplate.engine.turn.project_files import ProjectFiles
 
 _LIST_MISSING_SCRIPT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
-_NO_FILE_STORE: Final = "This worker cannot read the file {!r}: it has no file store."
-
-
-class NoAttachmentSources:
-    """Refuses all attachments that are not in the input itself. Used if no sources are configured."""
-
-    async def file_size(self, organisation: str, file_id: str) -> int:
-        del organisation
-        raise AttachmentFailed(_NO_FILE_STORE.format(file_id))
-
-    async def load_file(self, organisation: str, file_id: str) -> Attachment:
-        del organisation
-        raise AttachmentFailed(_NO_FILE_STORE.format(file_id))
-
-    async def fetch_url(self, url: str) -> Attachment:
-        raise AttachmentFailed(f"This worker cannot fetch {url}: it is not configured to fetch URLs.")
-
-    async def check_url(self, url: str) -> None:
-        raise AttachmentFailed(f"This worker cannot check {url}: it is not configured to fetch URLs.")
 
 
 class TurnAttachments:

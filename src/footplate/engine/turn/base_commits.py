@@ -12,9 +12,9 @@ from footplate.domain.projects.project import SessionProject, read_base_commits
 from footplate.domain.projects.project_instructions import ProjectInstructions
 
 
-async def fix_base_commits(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
+async def fix_base_commits(trees: Trees, turns: TurnStore, claim: Claim) -> Claim:
     """Return the claim with a base commit for each project."""
-    if trees is None or all(project.base is not None for project in claim.config.projects):
+    if all(project.base is not None for project in claim.config.projects):
         return claim
     commits = read_base_commits(claim.context)
     projects: list[SessionProject] = []
@@ -27,8 +27,8 @@ async def fix_base_commits(trees: Trees | None, turns: TurnStore, claim: Claim) 
     return replace(claim, config=replace(claim.config, projects=tuple(projects)))
 
 
-async def load_instructions(trees: Trees | None, claim: Claim) -> ProjectInstructions:
+async def load_instructions(trees: Trees, claim: Claim) -> ProjectInstructions:
     """Load the instructions of the first project, which is the working directory. Additional projects provide none."""
-    if trees is None or not claim.config.projects:
+    if not claim.config.projects:
         return ProjectInstructions()
     return await trees.load_instructions(claim.organisation, claim.config.projects[0])

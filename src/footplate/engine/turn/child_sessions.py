@@ -69,7 +69,7 @@ class TurnChildren(ChildSessions):
             await self._cancellation.cancel_children(self._claim.session_id)
 
     async def merge_files(self, session_ids: Sequence[str], branches: Branches) -> Sequence[FileMerge]:
-        if self._files is None or not self._files.has_trees:
+        if self._files is None:
             reason = "The files of this session are not stored."
             return [FileMerge(session_id=one, state="failed", conflicts=(reason,)) for one in session_ids]
         children = await self._store.load_files(self._claim, session_ids)

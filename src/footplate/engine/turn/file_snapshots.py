@@ -122,7 +122,7 @@ def with_commits(
 class TurnFiles:
     def __init__(
         self,
-        trees: Trees | None,
+        trees: Trees,
         claim: Claim,
         environment: OpenEnvironment,
         *,
@@ -159,14 +159,13 @@ class TurnFiles:
                 is_additional=number > 0,
             )
             for number, (name, files) in enumerate(self._environment.trees.items())
-            if self._trees is not None
         }
 
     @property
     def _home(self) -> SessionTree | None:
         """The session's HOME, if snapshots of it are taken and the environment is open."""
         files = self._environment.home_files
-        if self._trees is None or files is None:
+        if files is None:
             return None
         return SessionTree(
             organisation=self._claim.organisation,
@@ -181,10 +180,6 @@ class TurnFiles:
     def _all_trees(self) -> dict[str, SessionTree]:
         home = self._home
         return self._session_trees if home is None else {**self._session_trees, HOME_TREE: home}
-
-    @property
-    def has_trees(self) -> bool:
-        return self._trees is not None
 
     def needs_snapshot(self, events: Sequence[Event]) -> bool:
         """Whether a snapshot is needed before these events are appended."""
@@ -249,7 +244,7 @@ class TurnFiles:
 
     async def upload_ahead(self) -> None:
         """Upload the files that a call wrote before its result is committed, so that the commit takes less time."""
-        if self._trees is None or not self._each_call:
+        if not self._each_call:
             return
         async with self.lock:
             for name, tree in self._session_trees.items():
@@ -259,10 +254,9 @@ class TurnFiles:
 
     def mark_committed(self, snapshots: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.stored for snapshot in snapshots}
-        if self._trees is not None:
-            files, trees = SessionFiles({**self._last}, self._claim.files.ancestors), self._all_trees
-            for snapshot in snapshots:
-                self._trees.consolidate_packs_later(trees[snapshot.tree], files)
+        files, trees = SessionFiles({**self._last}, self._claim.files.ancestors), self._all_trees
+        for snapshot in snapshots:
+            self._trees.consolidate_packs_later(trees[snapshot.tree], files)
 
     async def collect_commits(self, *, max_seconds: float | None = None) -> None:
         """Collect the agent's own commits with a program inside the environment, which must still be open. In a user's
@@ -272,7 +266,7 @@ class TurnFiles:
         """
         if CONTEXT_KEY in self._claim.context and self.may_have_changed:
             await self._read_directory_commit()
-        if self._trees is None or not self._progress.has_write_call:
+        if not self._progress.has_write_call:
             return
         for name, inside_path in self._environment.inside_paths.items():
             try:
@@ -310,7 +304,6 @@ class TurnFiles:
 
     async def merge_child(self, child: ChildFiles, *, replaces: bool) -> FileMerge:
         """Add the files of a child session to those of this one: in all trees, or in none."""
-        assert self._trees is not None
         await self._environment.ensure_open()
         patches: dict[str, bytes] = {}
         conflicts: list[str] = []
@@ -368,9 +361,8 @@ class TurnFiles:
             return await self.collect_outputs(is_final=True)
 
     async def close(self, *, merge_packs: bool = True) -> None:
-        if self._trees is not None:
-            stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._all_trees.values()]
-            await asyncio.gather(*stops)
+        stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._all_trees.values()]
+        await asyncio.gather(*stops)
 
     async def rescue_changes(self, turns: TurnStore, claim: Claim) -> None:
         """Store the changes since the last result of a turn that fails or is handed over, within a short time limit.
@@ -395,14 +387,11 @@ class TurnFiles:
     async def _store_snapshot(
         self, tree: SessionTree, last: StoredSnapshot | None, collected: CollectedCommits | None, *, incremental: bool
     ) -> StoredSnapshot | None:
-        assert self._trees is not None
-        trees = self._trees
-        return await _retry_upload(lambda: trees.store_snapshot(tree, last, collected, incremental=incremental))
+        return await _retry_upload(lambda: self._trees.store_snapshot(tree, last, collected, incremental=incremental))
 
     async def _store_home(self, home: SessionTree, *, is_final: bool) -> StoredSnapshot | None:
-        assert self._trees is not None
-        trees, last = self._trees, self._last.get(HOME_TREE)
-        return await _retry_upload(lambda: trees.store_home(home, last, is_final=is_final))
+        last = self._last.get(HOME_TREE)
+        return await _retry_upload(lambda: self._trees.store_home(home, last, is_final=is_final))
 
 
 async def _retry_upload(upload: Callable[[], Awaitable[T]]) -> T:

@@ -7,7 +7,7 @@ outcome is committed in one database transaction, after all commands of the turn
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -49,7 +49,7 @@ from footplate.domain.sessions.turns import TurnOutcome, TurnStatus
 from footplate.engine.child_cancellation import ChildCancellation
 from footplate.engine.conversation_cache import ConversationCache
 from footplate.engine.lazy_environment import LazyEnvironment
-from footplate.engine.turn.attachments import NoAttachmentSources, TurnAttachments
+from footplate.engine.turn.attachments import TurnAttachments
 from footplate.engine.turn.base_commits import fix_base_commits, load_instructions
 from footplate.engine.turn.child_sessions import TurnChildren
 from footplate.engine.turn.directory_lock import exclusive_directory
@@ -118,28 +118,21 @@ class TurnServices:
     waker: Waker
     environments: Environments
     gate_factory: GateFactory
-    trees: Trees | None = None
-    """None: there are no projects, and files exist only on this host."""
-    tree_setup: TreeSetup | None = None
-    """None: setup commands of projects do not run, and sessions of projects that have one are refused."""
-    setup_seconds: float = 600.0
+    trees: Trees
+    tree_setup: TreeSetup
+    setup_seconds: float
     """Time limit for a setup command."""
-    output_directories: OutputDirectories | None = None
-    """None: outputs are not collected."""
-    write_leases: WriteLeases | None = None
+    output_directories: OutputDirectories
+    write_leases: WriteLeases | None
     """None: sessions cannot name directories, so no two sessions share one."""
-    snapshot_each_call: bool = True
+    snapshot_each_call: bool
     """Take snapshots after each call, not only at the start and the end of a turn."""
-    attachment_sources: AttachmentSources = field(default_factory=NoAttachmentSources)
+    attachment_sources: AttachmentSources
     """Loads attachments that inputs refer to."""
-    children: ChildStore | None = None
-    """None: sessions cannot start others."""
-    child_cancellation: ChildCancellation | None = None
-    """Set if `children` is."""
-    delivery: DeliveryService | None = None
-    """None: steps cannot deliver."""
-    terminal_channels: TerminalChannels | None = None
-    """None: sessions have no terminals."""
+    children: ChildStore
+    child_cancellation: ChildCancellation
+    delivery: DeliveryService
+    terminal_channels: TerminalChannels
     models: ModelAccess
     find_harness: Callable[[str], Harness]
     lease: WorkerLease
@@ -149,7 +142,7 @@ class TurnServices:
     limits: TurnLimits
     stopping: asyncio.Event
     """Set when the worker is stopping: turns are handed over, and none begins."""
-    on_turn_slot_free: Callable[[], None] = lambda: None
+    on_turn_slot_free: Callable[[], None]
     """Called after a turn of an organisation whose concurrent turns are limited."""
 
 
@@ -394,8 +387,6 @@ class _Turn:
         services, claim = self._services, self._claim
         if self._delivers or all(project.setup is None for project in claim.config.projects):
             return None
-        if services.tree_setup is None:
-            raise Permanent("This worker does not run setups of projects.", help_text="Upgrade the worker.")
         gate = services.gate_factory.create_gate(claim, resources.environment)
         setups = ProjectSetups(
             services.tree_setup, claim, resources.environment, gate, self._log, seconds=services.setup_seconds
@@ -427,14 +418,14 @@ class _Turn:
         return self._keeps_warm
 
     async def _build_context(self, resources: TurnResources) -> tuple[TurnContext, TurnHooks]:
-        claim = self._claim
-        turn_events = await self._services.turns.turn_events(claim) if claim.attempt > 1 else ()
+        services, claim = self._services, self._claim
+        turn_events = await services.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._telemetry.note_earlier_calls(turn_events)
         assert self._log.files is not None
         note_input_file = self._log.files.note_input_file
-        gate = self._services.gate_factory.create_gate(claim, resources.environment)
+        gate = services.gate_factory.create_gate(claim, resources.environment)
         attachments = TurnAttachments(
-            self._services.attachment_sources,
+            services.attachment_sources,
             claim.organisation,
             claim.config,
             resources.environment,
@@ -442,12 +433,14 @@ class _Turn:
             find_provider(claim.config.model, {name: one.provider for name, one in resources.models.endpoints.items()}),
             note_input_file,
         )
-        messages = await attachments.write_missing_resources(claim, self._services.turns.last_completed)
+        messages = await attachments.write_missing_resources(claim, services.turns.last_completed)
         warm_process, resources.warm_process = resources.warm_process, None  # from here on it belongs to the harness
-        step_content = await prepare_step_content(claim, self._services.turns, self._log, turn_events)
+        step_content = await prepare_step_content(claim, services.turns, self._log, turn_events)
         hooks = TurnHooks(gate, attachments)
-        self._children = self._create_children()
-        instructions = await load_instructions(self._services.trees, claim)
+        self._children = TurnChildren(
+            services.children, services.child_cancellation, services.waker, claim, self._log.files
+        )
+        instructions = await load_instructions(services.trees, claim)
         context = TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
@@ -457,9 +450,9 @@ class _Turn:
             # Messages that a fork carries, and those about missing files, are for the model: they are no commands.
             content=[*claim.content, *step_content, *messages] if _is_for_model(claim) else step_content,
             step=claim.step,
-            history=await self._services.conversations.load(claim),
+            history=await services.conversations.load(claim),
             turn_events=turn_events,
-            superseded_events=await self._services.turns.superseded_events(claim)
+            superseded_events=await services.turns.superseded_events(claim)
             if claim.superseded_harness or claim.attempt > 1
             else (),
             log=self._log,
@@ -467,9 +460,9 @@ class _Turn:
             gate=gate,
             interrupt=self._controls.interrupt,
             thread_interrupt=self._controls.thread_interrupt,
-            handover=self._services.stopping,
+            handover=services.stopping,
             claim_steering=self._controls.claim_steering,
-            held_approvals=TurnHeldApprovals(self._services.turns, claim, self._live, hooks),
+            held_approvals=TurnHeldApprovals(services.turns, claim, self._live, hooks),
             resolve_attachments=hooks.resolve_attachments,
             resolve_steering=hooks.resolve_steering,
             context=claim.context,
@@ -479,24 +472,10 @@ class _Turn:
             warm_process=warm_process,
             keep_warm=self._keep_warm,
             children=self._children,
-            delivery=create_step_delivery(self._services.delivery, claim, step_content),
-            terminals=self._create_terminals(resources),
+            delivery=create_step_delivery(services.delivery, claim, step_content),
+            terminals=SessionTerminals(services.terminal_channels, claim, resources.environment, self._log.store_files),
         )
         return context, hooks
-
-    def _create_terminals(self, resources: TurnResources) -> SessionTerminals | None:
-        channels = self._services.terminal_channels
-        if channels is None:
-            return None
-        return SessionTerminals(channels, self._claim, resources.environment, self._log.store_files)
-
-    def _create_children(self) -> TurnChildren | None:
-        services = self._services
-        if services.children is None or services.child_cancellation is None:
-            return None
-        return TurnChildren(
-            services.children, services.child_cancellation, services.waker, self._claim, self._log.files
-        )
 
     async def _wait_for_outcome(self, task: "asyncio.Future[TurnOutcome]", turn_timeout: TurnTimeout) -> TurnOutcome:
         if self._held.lost:

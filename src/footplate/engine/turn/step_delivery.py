@@ -18,15 +18,13 @@ from footplate.domain.projects.write_leases import DEFAULT_WAIT_SECONDS
 from footplate.domain.sessions.steps import ClaimedStep, StepDelivery, StepKind
 
 
-def create_step_delivery(
-    service: DeliveryService | None, claim: Claim, content: Sequence[JsonObject]
-) -> TurnDelivery | None:
+def create_step_delivery(service: DeliveryService, claim: Claim, content: Sequence[JsonObject]) -> TurnDelivery | None:
     """Returns what the harness of the turn may deliver: only what the step says. None: the step does not deliver.
 
     `content` has the message of the commit, in which references were replaced.
     """
     step = claim.step
-    if service is None or step is None or step.definition.delivery is None:
+    if step is None or step.definition.delivery is None:
         return None
     message = "".join(str(block["text"]) for block in content) or None
     return _StepDelivery(service, claim, step, step.definition.delivery, message)

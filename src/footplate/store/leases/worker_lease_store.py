@@ -9,12 +9,10 @@ from footplate.store.database import Database, bind
 
 
 class WorkerLeases:
-    def __init__(
-        self, database: Database, *, backends: Sequence[str] = (), description: WorkerDescription | None = None
-    ) -> None:
-        """`backends` are those that this worker offers, if it has no `description`."""
+    def __init__(self, database: Database, description: WorkerDescription | None = None) -> None:
+        """`description` is of the worker whose lease is renewed."""
         self._database = database
-        self._description = description or WorkerDescription(backends=backends)
+        self._description = description or WorkerDescription()
 
     async def renew_lease(
         self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
