@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
+from tests.integration.api.serving import get_port, serve_api
 from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -73,13 +73,9 @@ async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ser
 
 @asynccontextmanager
 async def _serve(api: Api, limits: RequestLimits) -> AsyncIterator[Server]:
-    config = LimitedConfig(api.app, limits, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    serving = asyncio.create_task(running.serve())
-    assert await _within(lambda: running.started)
-    yield Server(api, config, running.servers[0].sockets[0].getsockname()[1])
-    running.should_exit = True
-    await serving
+    async with serve_api(api.app, limits) as running:
+        assert isinstance(running.config, LimitedConfig)
+        yield Server(api, running.config, get_port(running))
 
 
 async def _within(reached: Callable[[], bool], seconds: float = 10) -> bool:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-import uvicorn
+from tests.integration.api.serving import get_port, serve_api
 from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -38,22 +38,8 @@ async def _silence() -> AsyncIterator[bytes]:
 @pytest.fixture
 async def server(api: Api) -> AsyncIterator[str]:
     """The address of the server, as `host:port`."""
-    running = uvicorn.Server(
-        uvicorn.Config(
-            api.app,
-            port=0,
-            log_level="warning",
-            lifespan="off",
-            ws="websockets-sansio",
-            ws_max_size=4096,
-            timeout_graceful_shutdown=1,
-        )
-    )
-    serving = asyncio.create_task(running.serve())
-    await _until(lambda: running.started)
-    yield f"127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
-    running.should_exit = True
-    await serving
+    async with serve_api(api.app) as running:
+        yield f"127.0.0.1:{get_port(running)}"
 
 
 @pytest.fixture
@@ -197,7 +183,7 @@ async def test_a_message_from_the_client_closes_the_connection(
 async def test_a_message_that_is_too_large_is_not_read(api: Api, server: str, session_id: str) -> None:
     api.tails.forever = _silence
     async with _connect(server, session_id) as socket:
-        await socket.send("x" * 5000)
+        await socket.send("x" * 70_000)
         assert (await _receive_all(socket))[1] == 1009
     await _until(lambda: api.tails.closed == 1)
 

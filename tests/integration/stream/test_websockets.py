@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
+from tests.integration.api.serving import serve_api
 from tests.unit.api.conftest import Api, make_client
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -16,7 +16,6 @@ from footplate.api.streams import key_revocation
 from footplate.domain.errors import Unauthenticated
 from footplate.domain.ports.api import Cursor
 from footplate.domain.sessions import events
-from footplate.stack.orphan_processes import wait_until
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.stream_hub import StreamHub
 from footplate.stream.turn_publisher import TurnPublisher
@@ -72,27 +71,10 @@ async def cell(hub: StreamHub, live: LivePublisher, log: MemoryLog) -> AsyncIter
         session = {"agent": agent, "environment_id": environment}
         session_id = (await http.post("/v1/sessions", json=session)).json()["id"]
     log.append(session_id)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            lifespan="off",
-            ws="websockets-sansio",
-            ws_per_message_deflate=False,
-            timeout_graceful_shutdown=1,
-        )
-    )
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-
-    async def started() -> bool:
-        return server.started
-
-    assert await wait_until(started, 30)
-    yield Cell(hub, live, log, listener.getsockname(), session_id, api)
-    server.should_exit = True
-    await serving
+    async with serve_api(app, listener=listener):
+        yield Cell(hub, live, log, listener.getsockname(), session_id, api)
 
 
 async def _until(opened: ClientConnection, event: str) -> list[dict[str, Any]]:
