@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -52,7 +52,7 @@ class Server:
     async def exchange(self, *chunks: bytes, pause: float = 0) -> bytes:
         """Sends the chunks and returns everything that the server sends until it closes the connection."""
         async with self.connection() as (reader, writer), asyncio.timeout(30):
-            receiving = asyncio.create_task(reader.read())
+            receiving = asyncio.create_task(_read_all(reader))
             for chunk in chunks:
                 writer.write(chunk)
                 await asyncio.sleep(pause)
@@ -62,6 +62,15 @@ class Server:
 
     async def is_empty(self) -> bool:
         return not self.config.slots.used
+
+
+async def _read_all(reader: asyncio.StreamReader) -> bytes:
+    """Reads to the end, or to a reset: the server closes the connection of a client that is still sending."""
+    received = b""
+    with suppress(ConnectionResetError):
+        while chunk := await reader.read(65_536):
+            received += chunk
+    return received
 
 
 @pytest.fixture
