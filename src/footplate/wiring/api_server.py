@@ -50,7 +50,7 @@ class ApiServer(uvicorn.Server):
     async def run_until_signal(self) -> None:
         logging.getLogger("uvicorn.error").addFilter(_is_server_problem)
         logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
-        await self.serve(sockets=[_bind_socket(self.config.host, self.config.port)])
+        await self.serve(sockets=[bind_socket(self.config.host, self.config.port)])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._end_streams()
@@ -62,7 +62,7 @@ def _is_server_problem(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith(_CLIENT_ERRORS)
 
 
-def _bind_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Bind the socket. Connections inherit its options: packets are sent immediately, and the send buffer is small, so
     a client that does not read cannot make the kernel buffer megabytes.
     """

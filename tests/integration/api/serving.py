@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from footplate.config import Settings
 from footplate.domain.network.request_limits import RequestLimits
 from footplate.stack.orphan_processes import wait_until
-from footplate.wiring.api_server import ApiServer
+from footplate.wiring.api_server import ApiServer, bind_socket
 
 
 @asynccontextmanager
@@ -19,7 +19,7 @@ async def serve_api(
 ) -> AsyncIterator[ApiServer]:
     server = ApiServer(Settings(**(limits or RequestLimits()).model_dump()), app, lambda: None)
     server.config.timeout_graceful_shutdown = 1
-    serving = asyncio.create_task(server.serve(sockets=[listener or socket.create_server(("127.0.0.1", 0))]))
+    serving = asyncio.create_task(server.serve(sockets=[listener or bind_socket("127.0.0.1", 0)]))
 
     async def started() -> bool:
         return server.started

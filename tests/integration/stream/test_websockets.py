@@ -19,6 +19,7 @@ from footplate.domain.sessions import events
 from footplate.stream.live_publisher import LivePublisher
 from footplate.stream.stream_hub import StreamHub
 from footplate.stream.turn_publisher import TurnPublisher
+from footplate.wiring.api_server import bind_socket
 
 from .memory_log import MemoryLog
 from .stream_client import Client
@@ -71,7 +72,7 @@ async def cell(hub: StreamHub, live: LivePublisher, log: MemoryLog) -> AsyncIter
         session = {"agent": agent, "environment_id": environment}
         session_id = (await http.post("/v1/sessions", json=session)).json()["id"]
     log.append(session_id)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = bind_socket("127.0.0.1", 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
     async with serve_api(app, listener=listener):
         yield Cell(hub, live, log, listener.getsockname(), session_id, api)
